@@ -131,6 +131,8 @@ def durations_of(array: Array) -> list[int] | None:
 
 def lost_of(array: Array, durations: Sequence[int], most: int) -> list[str]:
     """The facts about the axes that are lost if they are written as frames with these durations."""
+    if not array.ra_axes:
+        return []
     read_back = [*[Axis()] * 3, time_axis(durations, most)[0]]
     return facts_of_axes(array, [
         [name for name in Axis.FIELDS if getattr(axis, name) not in (None, getattr(other, name))]

@@ -22,15 +22,15 @@ files, the end block included; sizes that the compressed bytes cannot fill; scre
 
 Writes: uint8 grey (H, W). Two or more frames of RGB along an axis of time, (T, H, W, 3), become an
 animation of whole frames, each with a palette of its own, with ``loop`` and durations that are
-hundredths of a second; a frame of more than 256 colours is an error. Any other colour is refused:
-nothing is ever quantised.
+hundredths of a second, or that of ``duration`` where the array has no such axis; a frame of more
+than 256 colours is an error. Any other colour is refused: nothing is ever quantised.
 """
 
 from __future__ import annotations
 
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, split
 
-from .plan import GREY, frames_plan, image_plan
+from .plan import COLOR, DURATION, GREY, frames_plan, image_plan
 from .programs import pillow_programs as programs
 
 TYPE_CHECKING = False
@@ -56,6 +56,7 @@ FORMAT = Format(
     samples={"grey_1x1.gif": _SAMPLE},
     spec="https://www.w3.org/Graphics/GIF/spec-gif89a.txt",
     meta="some",
+    write_options=(DURATION,),
     losses="written: uint8, (H, W) or frames (T, H, W, 3) of 256 colours; of metadata their times",
 )
 
@@ -80,7 +81,7 @@ def read(source: Source) -> Bundle:
     return read_picture(source, "GIF", end=end + 1, notes=notes, spans=spans, most=most)
 
 
-def plan(bundle: Bundle) -> Plan:
+def plan(bundle: Bundle, *, duration: int = -1) -> Plan:
     """Plan one image of uint8, grey, (H, W), or an animation, (T, H, W, 3), of few colours."""
 
     def write_frames(array: Array, durations: list[int], target: Target) -> None:
@@ -89,9 +90,10 @@ def plan(bundle: Bundle) -> Plan:
         write_frames(array, durations, target)
 
     animation = frames_plan(
-        bundle, "GIF", write_frames, channels=(3,), max_side=MAX_SIDE, durations=DURATIONS
-    )
+        bundle, "GIF", write_frames, channels=(3,), max_side=MAX_SIDE, durations=DURATIONS,
+        duration=duration,
+    )  # fmt: skip
     if animation is not None:
         return animation
     options = {"optimize": False, "interlace": 0}
-    return image_plan(bundle, "GIF", options, max_side=MAX_SIDE, forms=(GREY,))
+    return image_plan(bundle, "GIF", options, max_side=MAX_SIDE, forms=(GREY,), frames=(COLOR,))

@@ -6,6 +6,7 @@ from raconvert.arrays.dtypes import REALS, ml_name
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import (
     Fit,
+    Option,
     Plan,
     element,
     equivalent,
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
 RANK = 4  # axes of an animation: frames, height, width, channels
 OTHERS = "; TIFF, NPY and RA hold it"
-GREY, COLOR = "(H, W)", "(H, W, 3)"
-ALPHAS = "(H, W, 2)", "(H, W, 4)"  # grey and colour with transparency
+GREY, COLOR, RGBA = "(H, W)", "(H, W, 3)", "(H, W, 4)"
+ALPHAS = "(H, W, 2)", RGBA  # grey and colour with transparency
+DURATION = Option("duration", -1, int, "milliseconds of each frame, if no axis of time says it")
+FRAMES = "--out-opt duration=100"
 
 
 def image_plan(
@@ -41,10 +44,12 @@ def image_plan(
     types: str = "uint8",
     forms: tuple[str, ...] = (GREY, COLOR),
     lossy: bool = False,
+    frames: tuple[str, ...] = (),
 ) -> Plan:
     """Plan one picture, which Pillow encodes with these options, in memory as a whole.
 
-    `types` are the words for its element types, `forms` its shapes, `max_side` its longest side.
+    `types` are the words for its element types, `forms` its shapes, `max_side` its longest side;
+    `frames` as in `image_fits`.
     """
     array = bundle.arrays[0]
 
@@ -65,7 +70,7 @@ def image_plan(
         if target.progress is not None:
             target.progress(array.nbytes)
 
-    fits = image_fits(array, title, max_side, types, forms)
+    fits = image_fits(array, title, max_side, types, forms, frames)
     if lossy and not fits:
         reason = f"{title} keeps no value exactly; PNG, TIFF and WebP do"
         fits = [refused(array.name, "precision", reason, "--allow precision")]
@@ -80,20 +85,23 @@ def frames_plan(
     channels: tuple[int, ...],
     max_side: int,
     durations: range,
+    duration: int = -1,
 ) -> Plan | None:
     """Plan the frames along an axis of time, (T, H, W, channels); None for any other array.
 
-    `durations` are those that the format can store, in milliseconds.
+    `durations` are those that the format can store, in milliseconds; `duration` is that of each
+    frame if the user gives it, else -1.
     """
     array = bundle.arrays[0]
-    if array.ndim != RANK or not array.described or array.element != element("uint", 1):
+    if array.ndim != RANK or array.element != element("uint", 1):
         return None
     from .frames import LOOPS, durations_of, lost_of
 
-    times, (count, *sides, depth) = durations_of(array), array.shape
+    count, *sides, depth = array.shape
+    times = durations_of(array) if duration < 0 else [duration] * count
     if times is None or count < 2 or depth not in channels or 0 in sides or max(sides) > max_side:
         return None
-    if not all(duration in durations for duration in times):
+    if not all(time in durations for time in times):
         return None
     kept = {"axes"}
     if field(array, "durations", list) == times:
@@ -105,9 +113,13 @@ def frames_plan(
 
 
 def image_fits(
-    array: Array, title: str, max_side: int, types: str, forms: tuple[str, ...] = (GREY, COLOR)
-) -> list[Fit]:
-    """The fits for an array that is not one picture of these `types`, `forms` and sides."""
+    array: Array, title: str, max_side: int, types: str, forms: tuple[str, ...] = (GREY, COLOR),
+    frames: tuple[str, ...] = (),
+) -> list[Fit]:  # fmt: skip
+    """The fits for an array that is not one picture of these `types`, `forms` and sides.
+
+    `frames` are the forms that can be frames of an animation if the user gives their duration.
+    """
     name, kind, shape = type_name(little(array.element)), array.element.kind, array.shape
     forms, fits = (GREY,) if kind == "bool" else forms, []
     in_tiff = kind != "user" and ml_name(array.element) is None
@@ -120,6 +132,8 @@ def image_fits(
         fits.append(refused(array.name, "type", reason + ("" if flag else others), flag))
     form, plane = _form(shape), _form(shape[split(array) :])
     flag = "--planes" if form != COLOR and plane in forms else None
+    if plane in frames and len(shape) == RANK and shape[0] > 1:
+        flag = f"{flag} or {FRAMES}" if flag else FRAMES
     reason = f"an image of {title} has the shape {' or '.join(forms)}, not {shape}"
     fit = refused(array.name, "shape", reason + ("" if flag else others), flag)
     if 0 in shape:

@@ -19,8 +19,8 @@ together above it, a thousand times the file.
 Writes: uint8 (H, W, 3), lossless. WebP has no greyscale. Alpha is refused, since libwebp would drop
 one that is 255 everywhere. Two or more frames along an axis of time, (T, H, W, 3) or (T, H, W, 4),
 become an animation of whole frames without loss, each there as often as it was, with their
-durations in whole milliseconds and ``loop``. Frames along any other axis are refused
-(``--planes``).
+durations in whole milliseconds and ``loop``; so do frames along any other axis if ``duration`` says
+how many milliseconds each takes, else they are refused (``--planes``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from __future__ import annotations
 from raconvert.errors import Corrupt
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, split
 
-from .plan import COLOR, frames_plan, image_plan
+from .plan import COLOR, DURATION, RGBA, frames_plan, image_plan
 from .programs import pillow_programs as programs
 
 TYPE_CHECKING = False
@@ -51,6 +51,7 @@ FORMAT = Format(
     suffixes=(".webp",),
     magic=((8, b"WEBP"),),
     meta="some",
+    write_options=(DURATION,),
     needs=(("PIL", "pillow"),),
     samples={"red_1x1.webp": _SAMPLE},
     spec="https://www.rfc-editor.org/rfc/rfc9649",
@@ -78,7 +79,7 @@ def read(source: Source) -> Bundle:
     return read_picture(source, "WEBP", end=end, more=CANVASES_BYTES)
 
 
-def plan(bundle: Bundle) -> Plan:
+def plan(bundle: Bundle, *, duration: int = -1) -> Plan:
     """Plan one lossless image of uint8, (H, W, 3), or an animation, (T, H, W, 3 or 4)."""
 
     def write_frames(array: Array, durations: list[int], target: Target) -> None:
@@ -87,8 +88,11 @@ def plan(bundle: Bundle) -> Plan:
         write_frames(array, durations, target)
 
     animation = frames_plan(
-        bundle, "WebP", write_frames, channels=(3, 4), max_side=MAX_SIDE, durations=DURATIONS
-    )
+        bundle, "WebP", write_frames, channels=(3, 4), max_side=MAX_SIDE, durations=DURATIONS,
+        duration=duration,
+    )  # fmt: skip
     if animation is not None:
         return animation
-    return image_plan(bundle, "WebP", {"lossless": True}, max_side=MAX_SIDE, forms=(COLOR,))
+    return image_plan(
+        bundle, "WebP", {"lossless": True}, max_side=MAX_SIDE, forms=(COLOR,), frames=(COLOR, RGBA)
+    )

@@ -432,6 +432,29 @@ def test_frames_that_are_no_animation_are_refused(axis: Axis | None, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("suffix", "channels"), [("gif", 3), ("webp", 3), ("webp", 4)])
+def test_frames_without_times_take_the_duration_that_is_said(
+    suffix: str, channels: int, tmp_path: Path
+) -> None:
+    """A stack of NumPy becomes an animation, as the refusal says; Pillow reads it."""
+    values = frames_of(5, channels)
+    values = values // 64 * 64 if suffix == "gif" else values  # of few colours
+    np.save(tmp_path / "a.npy", values)
+    target = tmp_path / f"a.{suffix}"
+    with pytest.raises(WouldLose, match=r"duration\W+100"):
+        convert(tmp_path / "a.npy", target)
+    convert(tmp_path / "a.npy", target, out_opts={"duration": 70}, verify=True)
+    with Image.open(target) as picture:
+        assert picture.n_frames == 5
+        for number, frame in enumerate(values):
+            picture.seek(number)
+            shown = np.asarray(picture.convert("RGBA" if channels == 4 else "RGB"))
+            assert np.array_equal(shown[..., :3], frame[..., :3])
+            assert picture.info["duration"] == 70
+    with pytest.raises(WouldLose):
+        convert(tmp_path / "a.npy", tmp_path / f"b.{suffix}", out_opts={"duration": 1 << 30})
+
+
 @pytest.mark.parametrize("loop", [None, 0, 7])
 @pytest.mark.parametrize("durations", [[40] * 4, [40, 0, 70, 90], [0] * 4])
 def test_written_animations_of_gif(
