@@ -7,6 +7,7 @@ others are skipped by their length. Work is bounded by `Limits.header_elements` 
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from math import isfinite
@@ -151,7 +152,7 @@ class Header(Data):
         if self.pixels is not None:
             return self.pixels
         kind = self.text(MODALITY)
-        listing = "DICOMDIR" in self.path.upper()
+        listing = "DICOMDIR" in os.path.basename(self.path).upper()
         raise Unsupported(
             f"is a DICOM file without an image{f' ({kind})' if kind else ''}", path=self.path,
             remedy="it lists the files of a set: name its folder" if listing

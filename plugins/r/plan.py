@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, spanned
+from raconvert.arrays.nulls import masks_of
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import (
     Array,
@@ -22,7 +23,19 @@ from raconvert.plugin import (
     type_name,
 )
 
-from .tables import CPLX, FRAME, INT, INTEGER64, LGL, OWN, RAW, REAL, RESERVED, STR
+from .tables import (
+    CPLX,
+    FRAME,
+    INT,
+    INTEGER64,
+    LGL,
+    NULLS,
+    OWN,
+    RAW,
+    REAL,
+    RESERVED,
+    STR,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,19 +252,25 @@ def _box_fits(path: str, box: Box) -> Iterator[Fit]:
 # --- vectors --------------------------------------------------------------------------------------
 
 
-def nulls_by_name_of(bundle: Bundle) -> dict[str, Array]:
-    """Return the arrays of bools that mark missing values, by the names of their arrays."""
-    nulls_by_name: dict[str, Array] = {}
-    for array in bundle.arrays:
-        groups = array.name.split("/")[:-1]
-        marks = own_of(array).get("companions")
-        for name in marks if isinstance(marks, dict) else ():
-            # The name counts from the group of the array, or from one above it.
-            paths = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
-            nulls = next((bundle.get(path) for path in paths if bundle.get(path) is not None), None)
-            if nulls is not None and nulls.element.kind == "bool" and nulls.dims == array.dims:
-                nulls_by_name[array.name] = nulls
+def nulls_by_name_of(bundle: Bundle, numbers: str) -> dict[str, Array]:
+    """The arrays of bools that mark missing values, by the names of the arrays of the values.
+
+    Those of other formats are among them, where R has a missing value (NA) of the type.
+    """
+    masks = masks_of(bundle.arrays)
+    nulls_by_name = {
+        array.name: masks[id(array)]
+        for array in bundle.arrays
+        if id(array) in masks and _kind(array, own_of(array), numbers)[0] in HAS_NULLS
+    }
     return {name: nulls for name, nulls in nulls_by_name.items() if nulls.name not in nulls_by_name}
+
+
+def name_of_nulls(array: Array, nulls: Array) -> str:
+    """The name that the array of what is missing has when it is read from R's file."""
+    named = own_of(array).get("companions")
+    own = isinstance(named, dict) and any(nulls.name.endswith(name) for name in named)
+    return nulls.name if own else f"{array.name}.{NULLS}"
 
 
 def leaf_of(array: Array, nulls: Array | None, numbers: str, fits: list[Fit]) -> Leaf:

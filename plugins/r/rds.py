@@ -19,7 +19,8 @@ Missing values of logical, integer, character, factor and integer64 are told by 
 bools, ``NAME.NA``, which is there where a value is missing; without it the array is not whole
 (`companions`, refused unless ``--allow nulls``). In a double NA keeps its bits, and is NaN to
 others; a time that is missing is NaT. Dates and times of which one is not exact (a NaN, a fraction
-that is not the float next to a microsecond) stay doubles, the class in the namespace.
+that is not the float next to a microsecond) stay doubles, the class in the namespace. Masks of
+other formats are written as NA, too, where R has it for the type.
 
 Text is UTF-8, Latin-1 or what the file says is native; of version 2, which says nothing, UTF-8, or
 ``encoding=NAME``. Strings marked as bytes become ``S``.
@@ -151,10 +152,10 @@ def plan(
     bundle: Bundle, *, compress: str = "gzip", bytes: str = "raw", object: str = "auto"
 ) -> Plan:
     """Plan a vector, or a list of all arrays, with groups as lists inside it."""
-    from .plan import leaf_of, nulls_by_name_of, root_of
+    from .plan import leaf_of, name_of_nulls, nulls_by_name_of, root_of
 
     fits: list[Fit] = []
-    nulls_by_name = nulls_by_name_of(bundle)
+    nulls_by_name = nulls_by_name_of(bundle, bytes)
     own = bundle.formats.get(OWN)
     own = own if isinstance(own, dict) else {}
     taken = {nulls.name for nulls in nulls_by_name.values()}
@@ -191,7 +192,12 @@ def plan(
 
         write_object(target, root, compress)
 
-    return Plan(fits, write_list, names=bundle.names)
+    said = {
+        leaf.nulls.name: name_of_nulls(leaf.array, leaf.nulls)
+        for leaf in leaves
+        if leaf.nulls is not None
+    }
+    return Plan(fits, write_list, names=[said.get(name, name) for name in bundle.names])
 
 
 def add(

@@ -64,6 +64,19 @@ def test_a_value_that_is_said_to_be_missing_is_not_dropped(suffix: str, tmp_path
     assert not (tmp_path / f"a.{suffix}").exists()
 
 
+def test_nulls_of_parquet_are_na_of_r(r: Callable[..., str], tmp_path: Path) -> None:
+    columns = {"c": ["lo", None, "hi"], "x": pd.array([1, None, 3], dtype="Int32"),
+               "b": pd.array([None, True, False], dtype="boolean"),
+               "raw": pd.array([1, None, 3], dtype="UInt8")}  # fmt: skip
+    pd.DataFrame(columns).to_parquet(tmp_path / "a.parquet")
+    rds = tmp_path / "a.rds"
+    raconvert.convert(tmp_path / "a.parquet", rds, in_opts={"layout": "columns"}, verify=True)
+    read = f"x <- readRDS('{rds}'); cat(deparse(x$c), deparse(x$x), deparse(x$b), names(x))"
+    assert r(read) == (
+        'c("lo", NA, "hi") c(1L, NA, 3L) c(NA, TRUE, FALSE) c x b raw raw.null'
+    )  # R has no missing byte
+
+
 @pytest.mark.parametrize("suffix", TARGETS)
 def test_na_of_r_is_missing_and_comes_back(
     suffix: str, r: Callable[..., str], tmp_path: Path
