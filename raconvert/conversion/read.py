@@ -168,9 +168,8 @@ def open_found(
             opened.left_behind = _left_behind(bundle.arrays, names)
             _keep_of_chosen(bundle)
             from raconvert.arrays.interop.conventions import left_out, take_calendars
-            from raconvert.files.limits import DEFAULT
 
-            take_calendars(bundle.arrays, arrays, DEFAULT)
+            take_calendars(bundle.arrays, arrays, source.limits)
             bundle.notes.extend(left_out(bundle.arrays, names))
         _take_scales(bundle, settings)
         if part is not None:
