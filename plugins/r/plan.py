@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from raconvert.arrays.bundle import masks_of
 from raconvert.arrays.dtypes import FLOATS, MAX_SPAN, spanned
-from raconvert.arrays.nulls import masks_of
 from raconvert.files.limits import DEFAULT
 from raconvert.plugin import (
     Array,

@@ -230,7 +230,7 @@ def plan(bundle: Bundle, *, wide: str = "", delimiter: str = "auto", decimal: st
 
 def _names(bundle: Bundle) -> list[str]:
     """The names that arrays have when they are read: of masks by the column, else their own."""
-    from raconvert.arrays.nulls import masks_of
+    from raconvert.arrays.bundle import masks_of
 
     from .model import MASK
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.arrays.nulls import masks_of
+from raconvert.arrays.bundle import masks_of
 from raconvert.arrays.reinterpret import check_characters
 from raconvert.declared import Record
 from raconvert.errors import WouldLose

@@ -10,7 +10,7 @@ from raconvert.errors import Unsupported, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, NoReturn, TypeVar
 
     from pandas import DataFrame
@@ -27,6 +27,24 @@ def some_sound(arrays: list[Array]) -> list[Array]:
     if problems and None not in problems:
         raise problems[0]  # type: ignore[misc]
     return arrays
+
+
+def masks_of(arrays: Sequence[Array]) -> dict[int, Array]:
+    """The mask of each array that has one here (`Metadata.companions`), by the array's identity."""
+    by_name = {array.name: array for array in arrays}
+    masks: dict[int, Array] = {}
+    for array in arrays:
+        if array.meta is None or not array.described:
+            continue
+        for name, what in array.meta.companions.items():
+            groups = array.name.split("/")[:-1]
+            ways = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
+            beside = "/".join([*groups, name.rpartition("/")[2]])
+            mask = next((by_name[way] for way in (*ways, beside) if way in by_name), None)
+            fits = mask is not None and mask.element.kind == "bool" and mask.dims == array.dims
+            if what == "nulls" and fits and mask is not None:
+                masks[id(array)] = mask
+    return masks
 
 
 def _state(arrays: list[Array]) -> tuple[int, int]:

@@ -1,10 +1,10 @@
-"""Missing values: the arrays of bools that tell which values of other arrays there are not."""
+"""Missing values: what a mask, an array of bools, says of the elements of another array."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from typing import Any
 
     import numpy as np
@@ -12,24 +12,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
 
     Values = np.ndarray[Any, Any]
-
-
-def masks_of(arrays: Sequence[Array]) -> dict[int, Array]:
-    """The mask of each array that has one here (`Metadata.companions`), by the array's identity."""
-    by_name = {array.name: array for array in arrays}
-    masks: dict[int, Array] = {}
-    for array in arrays:
-        if array.meta is None or not array.described:
-            continue
-        for name, what in array.meta.companions.items():
-            groups = array.name.split("/")[:-1]
-            ways = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
-            beside = "/".join([*groups, name.rpartition("/")[2]])
-            mask = next((by_name[way] for way in (*ways, beside) if way in by_name), None)
-            fits = mask is not None and mask.element.kind == "bool" and mask.dims == array.dims
-            if what == "nulls" and fits and mask is not None:
-                masks[id(array)] = mask
-    return masks
 
 
 def none_missing(mask: Array) -> bool:

@@ -12,9 +12,9 @@ import os
 from math import isnan
 
 from raconvert import registry
-from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.bundle import Bundle, masks_of
 from raconvert.arrays.dtypes import type_name
-from raconvert.arrays.nulls import masks_of, none_missing, without_missing
+from raconvert.arrays.nulls import none_missing, without_missing
 from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed, counted
 from raconvert.files.paths import check_target, identity, is_remote, sync_folder, write_failed
 from raconvert.files.source import Source, read_failed
