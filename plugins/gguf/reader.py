@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["read"]
 
 _SHOWN = 5  # names in a note
+_BY_GGUF = " (in Python gguf.dequantize gives their values)"
 
 
 def read(source: Source) -> Bundle:
@@ -272,7 +273,7 @@ class _Header:
         """Return a line for each quantised type, and one for what is left out."""
         names_by_fact: dict[str, list[str]] = {}
         for title, names in self._blocks.items():
-            hint = " (`--unscale` gives their values)" if title in DEQUANTISED else ""
+            hint = " (`--unscale` gives their values)" if title in DEQUANTISED else _BY_GGUF
             names_by_fact[f"blocks of {title}, as uint8{hint}"] = names
         if self._left:
             names_by_fact["left out: values of keys"] = self._left

@@ -75,6 +75,9 @@ def test_what_the_package_writes(order: str, tmp_path: Path) -> None:
         for name, array in blocks.items():
             got = bundle[name][...]
             assert np.array_equal(got.view("u1") if name == "BF16" else got, array), name
+        if blocks:  # as a note says
+            meant = gguf.dequantize(bundle["Q5_1"][...], kinds["Q5_1"])
+            assert np.allclose(meant, PLAIN["float32"].repeat(16, 2), rtol=0.1)
         assert {k: bundle.attributes[f"k.{k}"] for k in values} == values
         assert bundle.attributes["k.list"] == [1, 2, 3]
         assert bundle.attributes["general.alignment"] == 64
@@ -82,7 +85,8 @@ def test_what_the_package_writes(order: str, tmp_path: Path) -> None:
     assert "left out: values of keys: 'k.tokens', 'k.scores'" in notes
     if blocks:
         assert "blocks of Q8_0, as uint8 (unscale=True gives their values): 'Q8_0'" in notes
-        assert "blocks of Q5_1, as uint8: 'Q5_1'" in notes
+        by_gguf = "(in Python gguf.dequantize gives their values)"
+        assert f"blocks of Q5_1, as uint8 {by_gguf}: 'Q5_1'" in notes
 
 
 def quantised(path: Path, order: str = "little") -> dict[str, tuple[np.ndarray, str]]:
