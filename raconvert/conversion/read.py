@@ -154,6 +154,8 @@ def open_found(
         if settings.meta != "ignore" and _has_sidecar(bundle, source, row):
             apply_sidecar(bundle, source, row)
         bundle.check_names(source)
+        if settings.verify and plugin.check is not None:
+            plugin.check(source)
         if settings.index_order:
             bundle.arrays = [_indexed(array, settings.index_order) for array in bundle.arrays]
         opened.bare = _bare(bundle.arrays, row)

@@ -182,6 +182,9 @@ def test_wrong_sums_are_found_by_verify(place: str, tmp_path: Path) -> None:
     (tmp_path / "x.fits").write_bytes(data)
     with pytest.raises(Corrupt, match="DATASUM" if place == "data" else "CHECKSUM"):
         raconvert.verify(tmp_path / "x.fits")
+    with pytest.raises(Corrupt, match="DATASUM" if place == "data" else "CHECKSUM"):
+        raconvert.convert(tmp_path / "x.fits", tmp_path / "x.npy", verify=True)
+    assert not (tmp_path / "x.npy").exists()
 
 
 def cards(*lines: str, data: int = 2880) -> bytes:
