@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
     from raconvert.files.source import Identity
+    from raconvert.plugin import Plugin
 
 
 AT_URL = "files at the URL"  # the reason for a folder
@@ -153,9 +154,7 @@ def open_found(
     try:
         if settings.meta != "ignore" and _has_sidecar(bundle, source, row):
             apply_sidecar(bundle, source, row)
-        bundle.check_names(source)
-        if settings.verify and plugin.check is not None:
-            plugin.check(source)
+        _check(bundle, source, plugin, settings)
         if settings.index_order:
             bundle.arrays = [_indexed(array, settings.index_order) for array in bundle.arrays]
         opened.bare = _bare(bundle.arrays, row)
@@ -182,6 +181,13 @@ def open_found(
         bundle.close()
         raise
     return opened
+
+
+def _check(bundle: Bundle, source: Source, plugin: Plugin, settings: Settings) -> None:
+    """Refuse names that no array may have, and with ``--verify`` sums that do not fit the bytes."""
+    bundle.check_names(source)
+    if settings.verify and plugin.check is not None:
+        plugin.check(source)
 
 
 def _read_folder(
