@@ -12,7 +12,7 @@ from raconvert.conversion.options import Settings
 from raconvert.conversion.write import adapted
 from raconvert.errors import TargetExists, UsageError, WouldLose
 from raconvert.plugin import EQUIVALENT, PROPERTIES, REFUSED, Fit, Plugin
-from raconvert.testing.cases import CASES, SHAPES, same, same_values
+from raconvert.testing.cases import CASES, SHAPES, Case, same, same_values
 from raconvert.testing.kit import (
     contents_of,
     held_files,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
-
-    from raconvert.testing.cases import Case
 
     Values = np.ndarray[Any, Any]
 
@@ -80,8 +78,9 @@ def _fits(plugin: ModuleType, array: Array) -> list[Fit]:
 
 def _go_together(plugin: ModuleType, options: dict[str, Any]) -> bool:
     """True unless a plan of a plain array refuses options beside the defaults of the others."""
+    array = Case("float64", (4, 6), "C").array().replace(data=_no_data)
     try:
-        Plugin(plugin).plan(Bundle([CASES["float64-4x6-C"].array().replace(data=_no_data)]), **options)
+        Plugin(plugin).plan(Bundle([array]), **options)
     except UsageError:
         return False
     return True
