@@ -13,6 +13,7 @@ import pytest
 from dicom_files import dataset, save
 from PIL import Image
 
+from raconvert import __version__
 from raconvert.cli import VERBS, elsewhere, main
 from raconvert.cli.options import VERBS as TABLES
 from raconvert.cli.parser import parse
@@ -278,3 +279,26 @@ def test_misspelt_words(line: str, right: str, capsys: pytest.CaptureFixture[str
 
     assert code in (2, 3)
     assert f"did you mean '{right}'?" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("convert -rf a b", "convert has no option '-f'; did you mean '--overwrite'?"),
+        ("migrate -rf a b", "migrate takes all that is below a folder, without an option"),
+        ("peek -qf a", "--overwrite is an option of convert"),
+        ("peek --force a", "--overwrite is an option of convert"),
+    ],
+)
+def test_short_options_in_one_word(
+    words: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    said = capsys.readouterr().err
+    assert text in said
+    assert "did you mean '--overwrite is" not in said
+
+
+def test_v_alone_is_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-v"]) == 0
+    assert capsys.readouterr().out == f"raconvert {__version__}\n"

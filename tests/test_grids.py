@@ -115,7 +115,7 @@ def test_coordinates_stand_with_their_variable(tmp_path: Path) -> None:
     assert "along time, lat, lon" in rain["words"]
     assert "with area" in rain["words"]
     assert "mm" in rain["words"]
-    assert "rain float32 (6, 40, 60), with time, lat, lon, area" in found.words
+    assert "rain float32 (time: 6, lat: 40, lon: 60), with time, lat, lon, area" in found.words
 
 
 def bundle_of(arrays: dict[str, np.ndarray]) -> raconvert.Bundle:

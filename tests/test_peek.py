@@ -14,6 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import h5py
+import nibabel
 import numpy as np
 import png
 import pytest
@@ -47,6 +48,42 @@ def text_of(values: object, screen: Screen = WIDE, **options: bool) -> str:
 
 
 # Pictures ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(20, 24, 40), (20, 24, 20, 30)])
+def test_planes_of_a_scan_are_those_with_something_in_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shape: tuple[int, ...]
+) -> None:
+    values = np.zeros(shape, "i2")
+    slices = shape[2]
+    values[:, :, slices * 15 // 100 : slices * 85 // 100 + 1] = 7
+    image = nibabel.Nifti1Image(values, np.diag([2, 2, 3, 1]))
+    image.header.set_xyzt_units("mm", "sec")
+    image.header.set_zooms([2, 2, 3, 2.5][: len(shape)])
+    nibabel.save(image, tmp_path / "scan.nii")
+    array = raconvert.open(tmp_path / "scan.nii")
+    for most in (1, 3, 5):
+        part = sample(array, frames=most)
+        assert all((frame.values == 7).all() for frame in part.frames)
+        keys = {frame.key for frame in part.frames}
+        assert len(keys) == most
+        for frame in part.frames:  # the key and the number are those of the plane
+            at = [int(word) for word in frame.key.strip("[]").split(", ") if word != ":"]
+            assert frame.number == np.ravel_multi_index(at[::-1], shape[:1:-1])
+    assert ", none near the ends" in part.text
+    shown = peek(capsys, tmp_path / "scan.nii")
+    assert "2 × 2 × 3 mm" in shown
+    assert ("every 2.5 s" in shown) is (len(shape) == 4)
+
+
+def test_places_of_planes_name_their_axis_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    axes = [raconvert.Axis("time", units="days", spacing=30, origin=0), raconvert.Axis("y"),
+            raconvert.Axis("x")]  # fmt: skip
+    values = np.random.default_rng(1).normal(size=(3, 200, 200))
+    raconvert.write(tmp_path / "x.ra", values, meta=raconvert.Metadata(axes=axes))
+    assert "time = 0, 30, 60 days" in peek(capsys, tmp_path / "x.ra", "--graphics", "blocks")
 
 
 def test_records_are_a_table_of_their_fields(

@@ -35,6 +35,15 @@ def test_a_sample_does_not_beat_against_what_repeats_itself() -> None:
         assert len(set(digits[chosen].tolist())) > min(most, 10) // 2
     assert spread(7, 9) == [*range(7)]
     assert spread(101, 5)[2] == 50
+    for most in (1, 2, 3, 5, 9):
+        for count in range(most, 60):  # nothing twice, also where the middle is in the next bin
+            chosen = spread(count, most)
+            assert chosen == sorted(set(chosen))
+            assert (
+                (len(chosen), count // 2 in chosen) == (most, True)
+                or most % 2 == 0
+                or count < most + 2
+            )
 
 
 @pytest.mark.parametrize("shape", [(512, 600, 700), (7000, 9000)])

@@ -799,6 +799,57 @@ def test_what_it_becomes_is_what_the_page_says(view: Callable[..., Client], grid
     assert os.listdir(grid.parent) == ["grid.npy"]
 
 
+def test_a_loss_is_allowed_when_it_is_ticked(view: Callable[..., Client], tmp_path: Path) -> None:
+    np.save(tmp_path / "gray.npy", np.arange(96, dtype="u1").reshape(8, 12))
+    client = view(tmp_path / "gray.npy")
+    rows = {row["format"]: row for row in client.json("becomes", id=0)["rows"]}
+    assert rows["jpeg"]["flags"] == ["--allow precision"]
+    status, answer = client.convert(0, "new.jpg")
+    assert (status, answer["kind"]) == (422, "WouldLose")
+    assert "precision" in answer["error"]
+    status, answer = client.convert(0, "new.jpg", allow="names")  # another loss
+    assert (status, answer["kind"]) == (422, "WouldLose")
+    for odd in ("all", "precision,all", "everything"):  # what is not on the page is not allowed
+        status, answer = client.convert(0, "new.jpg", allow=odd)
+        assert (status, answer["kind"]) == (422, "UsageError")
+    assert os.listdir(tmp_path) == ["gray.npy"]
+    status, answer = client.convert(0, "new.jpg", allow="precision")
+    assert status == 200, answer
+    assert any(line.startswith("lost: ") for line in answer["lines"])
+    with raconvert.open(tmp_path / "new.jpg") as array:
+        assert array.shape == (8, 12)
+
+
+def micrograph(path: Path) -> Values:
+    """Write two channels of which each is bright in one half; return them."""
+    import tifffile
+
+    values = np.zeros((2, 20, 30), "u2")
+    values[0, :, :15], values[1, :, 15:] = 1000, 3000
+    tifffile.imwrite(path, values, metadata={"axes": "CYX", "Channel": {"Name": ["DAPI", "GFP"]}})
+    return values
+
+
+def test_a_micrograph_has_its_channels_in_their_colours(
+    view: Callable[..., Client], tmp_path: Path
+) -> None:
+    micrograph(tmp_path / "cells.ome.tif")
+    client = view(tmp_path / "cells.ome.tif")
+    array = client.json("about", id=0)["array"]
+    assert len(array["parts"]) == 2
+    assert array["shape"][array["channels"]] == 2
+    facts, pixels = client.plane(array, part=array["parts"][0].replace(" ", "+"))
+    assert [channel["name"] for channel in facts["channels"]] == ["DAPI", "GFP"]
+    first, second = (channel["color"] for channel in facts["channels"])
+    assert first != second
+    rows = pixels.reshape(*facts["shape"], 3)
+    assert rows[0, 0].tolist() == first
+    assert rows[0, -1].tolist() == second
+    facts, numbers = client.plane(array, part=array["parts"][1].replace(" ", "+"))
+    assert facts["type"] == "u2"
+    assert numbers.max() == 1000
+
+
 def test_a_button_converts_and_never_overwrites(view: Callable[..., Client], grid: Path) -> None:
     client = view(grid)
     status, answer = client.convert(0, "new.ra")
@@ -1166,6 +1217,43 @@ def test_a_button_converts_and_shows_refusals(tab: Callable[..., Any], folder: P
     page.wait_for_selector("#becomes .trouble:has-text('exists already')")
     page.get_by_role("button", name="name it as PNG").click()
     assert page.get_by_label("New file in this folder").input_value() == "head.png"
+
+
+def test_losses_are_ticked_where_the_format_has_some(
+    tab: Callable[..., Any], tmp_path: Path
+) -> None:
+    np.save(tmp_path / "gray.npy", np.arange(96, dtype="u1").reshape(8, 12))
+    page = tab(tmp_path / "gray.npy")
+    settled(page)
+    page.locator("#becomes summary").click()
+    page.wait_for_selector("#becomes tbody tr")
+    assert not page.locator("#becomes fieldset").is_visible()
+    page.get_by_role("button", name="name it as JPEG").click()
+    page.locator("#becomes form button").click()
+    page.wait_for_selector("#becomes .trouble:has-text('precision')")
+    page.get_by_label("precision").check()
+    assert faults(page) == {}
+    page.locator("#becomes form button").click()
+    page.wait_for_selector("#becomes .outcome-text:has-text('wrote')")
+    assert (tmp_path / "gray.jpg").exists()
+    page.get_by_label("New file in this folder").fill("other.ra")
+    assert not page.locator("#becomes fieldset").is_visible()
+
+
+def test_channels_are_seen_together_and_alone(tab: Callable[..., Any], tmp_path: Path) -> None:
+    micrograph(tmp_path / "cells.ome.tif")
+    page = tab(tmp_path / "cells.ome.tif")
+    settled(page)
+    page.wait_for_selector(".legend:has-text('GFP')")
+    show = page.get_by_label("Show")
+    assert page.get_by_label("index of C").count() == 0
+    assert faults(page) == {}
+    show.select_option(index=1)
+    settled(page)
+    page.wait_for_selector(".legend:not(:has-text('GFP'))")
+    assert page.get_by_label("index of C").count() == 1
+    page.get_by_label("Show").select_option(index=0)
+    page.wait_for_selector(".legend:has-text('GFP')")
 
 
 def test_tables_lines_and_photos(tab: Callable[..., Any], folder: Path) -> None:

@@ -145,7 +145,7 @@ def _run(words: list[str], *, alone: bool) -> int:
         return UsageError.exit_code
     if words[0] in ("-h", "--help") or words == ["help"]:
         return _print(top_help())
-    if words[0] in ("-V", "--version") or words == ["version"]:
+    if words[0] in ("-V", "--version") or words in (["version"], ["-v"]):
         return _print(f"raconvert {__version__}\n")
     _refuse_dashes(words)
     verb, rest = choose_verb(words)

@@ -108,6 +108,7 @@ _VERBS = {
     **dict.fromkeys(("plugins", "types", "codecs", "drivers"), "formats"),
     **dict.fromkeys(("usage", "man", "commands"), "help"),
 }
+_OF_OTHERS = " is an option of "
 _CLOSE = 0.75  # of the letters of two options are the same, in order
 # Words for one method of compression; a format knows one of them
 _DEFLATE = ["deflate", "gzip", "zlib", "gz", "true", "yes"]
@@ -128,7 +129,12 @@ def unknown_option(verb: str, word: str, words: Sequence[str]) -> UsageError:
     if flag in _COMPRESS:
         return _of_compression(what, flag, value, words)
     advice = _advice(verb, flag, value)
-    options = [text for text in advice if text.startswith("-")]
+    if not advice and flag[1:2] != "-" and len(flag) > 2:  # such as -rf
+        alone = [f"-{letter}" for letter in flag[1:] if not _has(VERBS[verb], f"-{letter}")]
+        known = next((one for one in alone if _advice(verb, one, "")), None)
+        if known is not None:
+            return unknown_option(verb, known, [known])
+    options = [text for text in advice if text.startswith("-") and _OF_OTHERS not in text]
     if options:
         named = " or ".join(option if "'" in option else f"'{option}'" for option in options)
         return UsageError(f"{what}; did you mean {named}?")
@@ -154,7 +160,7 @@ def _advice(verb: str, flag: str, value: str) -> list[str]:
         return list(_filled(chosen, value))
     named = [text.split()[0] for text in advice] or [flag]
     return [
-        f"{name} is an option of {', '.join(others)}"
+        f"{name}{_OF_OTHERS}{', '.join(others)}"
         for name in named
         if (others := [other for other, spec in VERBS.items() if _has(spec, name)])
     ][:1]

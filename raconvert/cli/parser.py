@@ -132,6 +132,12 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         what = message.removeprefix("argument ")
         remedy = f"see {self.prog} --help"
+        _, ignored, letters = what.partition(": ignored explicit argument ")
+        if ignored and letters[:1] in ("'", '"') and letters[1:2].isalpha():  # such as -rf
+            from raconvert.cli.elsewhere import unknown_option
+
+            flag = f"-{letters[1]}"
+            raise unknown_option(self.prog.rpartition(" ")[2], flag, [flag])
         if what.startswith("--scale: expected one"):  # other programs have it without a value
             remedy = f"for physical values: --unscale\n{remedy}"
         raise UsageError(what, remedy=remedy)

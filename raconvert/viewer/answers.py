@@ -10,6 +10,7 @@ from threading import Lock
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.arrays.layout import EMPTY
 from raconvert.arrays.scales import scale_notes
+from raconvert.conversion.options import LOSSES
 from raconvert.conversion.pipeline import convert
 from raconvert.declared import Record
 from raconvert.errors import UsageError, quoted
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 MOST_FIELDS = 1000  # fields of metadata in one answer
 MOST_TEXT = 400  # characters of a value of metadata
 _ODD = "/\\\0{}#:"  # not in the name of a new file: they make folders, templates, arrays, streams
+TICKED = tuple(loss for loss in LOSSES if loss != "all")  # losses that can be allowed, one by one
 _LOOKS = 4  # arrays of a file whose looks are cached
 
 
@@ -89,10 +91,12 @@ class Desk:
         with self._converting:
             self._folders.add(folder)
             try:
-                report = convert(spec, os.path.join(folder, name), **_reading(self.tree))
+                options = _reading(self.tree) | {"allow": _allowed(words)}
+                report = convert(spec, os.path.join(folder, name), **options)
             finally:
                 self._folders.discard(folder)
         lines = [str(report).replace(f"{folder}/", "")]
+        lines += [f"lost: {fit}" for fit in report.allowed]
         lines += [f"changed form: {fit}" for fit in report.equivalent]
         lines += [str(note) for note in report.notes]
         return of_json({"lines": [quoted(line) for line in lines], "name": quoted(name)})
@@ -190,7 +194,7 @@ def _array_of(
     return facts | {
         "form": look.form, "shape": list(array.shape), "axes": looks.axes_of(look),
         "down": down, "right": right, "color": look.color, "index": looks.middle_of(look),
-        "parts": list(looks.PARTS) if array.element.kind == "complex" else [],
+        "parts": look.parts, "channels": -1 if look.channels is None else look.channels,
         "rows": looks.ROWS, "cells": looks.COLUMNS, "facts": _facts(array, row),
         "fields": _fields(row["metadata"]),
     }  # fmt: skip
@@ -351,6 +355,14 @@ def _reading(tree: Tree) -> dict[str, Any]:
     settings = tree.settings
     names = ("from_", "in_opts", "index_order", "trust", "max_memory")
     return {name: value for name in names if (value := getattr(settings, name))}
+
+
+def _allowed(words: Mapping[str, str]) -> list[str]:
+    """The losses that the user has ticked, one by one. Raises `UsageError` for unknown ones."""
+    ticked = [word for word in words.get("allow", "").split(",") if word]
+    if odd := [word for word in ticked if word not in TICKED]:
+        raise UsageError(f"'{odd[0]}' is not a loss that is allowed here")
+    return ticked
 
 
 def _checked_name(name: str) -> str:

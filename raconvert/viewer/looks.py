@@ -19,6 +19,13 @@ from raconvert.arrays.unscale import physical_values, unscaled
 from raconvert.declared import Record
 from raconvert.errors import UsageError, quoted
 from raconvert.viewer.regions import region_of
+from raconvert.views.channels import (
+    MOST_CHANNELS,
+    channel_axis,
+    channels_of,
+    origin_of,
+    scale_of_channel,
+)
 from raconvert.views.filmstrip import are_classes
 from raconvert.views.hanging import Hanging, hanging_of, scale_bar
 from raconvert.views.numbers import comparable, numbers_of, thinned
@@ -51,6 +58,7 @@ POINTS = 4096  # points of a line
 LINE_ELEMENTS = 1 << 22  # elements of which these points are made
 ROWS, COLUMNS = 100, 40  # of a page of a table
 TEXT = 200  # characters shown of a value
+TOGETHER, ALONE = "all channels in their colours", "one channel"  # of a micrograph
 PARTS = ("magnitude", "phase", "real part", "imaginary part")  # of complex numbers
 TABLE, PICTURE, VALUE = "table", "picture", "value"
 _OF_COMPLEX = (np.abs, np.angle, np.real, np.imag)
@@ -76,6 +84,8 @@ class Look:
         self.layout: Layout = layout_of(listed)
         self.scales: dict[str, Scale] = {}  # of the planes, by part of complex numbers
         self.form: str = self._form()
+        channels = channel_axis(array) if self.form == PICTURE and self.color < 0 else None
+        self.channels: int | None = channels  # the axis of the channels of a micrograph
 
     def _form(self) -> str:
         """The form in which the array is shown."""
@@ -103,6 +113,13 @@ class Look:
     def color(self) -> int:
         """The axis of red, green and blue, or -1."""
         return self.axis(self.layout.color) if self.layout.form == COLOR else -1
+
+    @property
+    def parts(self) -> list[str]:
+        """The ways in which numbers of several parts, or channels, can be shown."""
+        if np.dtype(self.array.dtype).kind == "c":
+            return list(PARTS)
+        return [TOGETHER, ALONE] if self.channels is not None else []
 
     def usual_axes(self) -> tuple[int, int]:
         """The axes that run down and to the right until the user chooses others."""
@@ -171,8 +188,12 @@ def plane_of(look: Look, chosen: Chosen) -> tuple[dict[str, Any], bytes]:
         steps = [ceil(max(bottom - top, end - left) / (4 * SIDE))] * 2
     parts[down] = range(top, bottom, steps[0])
     parts[right] = range(left, end, steps[1])
+    mixed = chosen.part == TOGETHER and look.channels not in (None, down, right)
+    if mixed:
+        color = look.channels if look.channels is not None else -1
     if color >= 0:
-        parts[color] = range(look.array.shape[color])
+        length = look.array.shape[color]
+        parts[color] = range(min(length, MOST_CHANNELS) if mixed else length)
     values, used = look.read(parts)
     hanging = _hanging(look, down, right)
     values = _laid_out(values, used, down, right, color)
@@ -181,7 +202,10 @@ def plane_of(look: Look, chosen: Chosen) -> tuple[dict[str, Any], bytes]:
         values, rows = values[::-1], rows[::-1]
     if hanging.leftward:
         values, columns = values[:, ::-1], columns[::-1]
-    facts, numbers = _numbers(look, values, color, chosen.part)
+    if mixed:
+        facts, numbers = _mixed(look, values, color)
+    else:
+        facts, numbers = _numbers(look, values, color, chosen.part)
     facts["shape"] = list(numbers.shape[:2])
     facts["mean"] = facts["shape"] != [len(rows), len(columns)]
     facts |= {
@@ -274,6 +298,29 @@ def _numbers(look: Look, values: Values, color: int, part: str) -> tuple[dict[st
             str(value): quoted(str(class_name(look.array, value) or "")) for value in classes[:256]
         }
     return facts, np.ascontiguousarray(values)
+
+
+def _mixed(look: Look, values: Values, axis: int) -> tuple[dict[str, Any], Values]:
+    """The facts about the channels of a plane, which lie last, and the sum of their colours."""
+    named = channels_of(look.array, axis)
+    facts: dict[str, Any] = {"type": "rgb", "bits": 8, "channels": []}
+    units = quoted(look.array.meta.units or "")
+    pixels = np.zeros((*values.shape[:2], 3))
+    for number, channel in enumerate(named):
+        one = comparable(values[..., number]).astype(np.float64)
+        key = f"channel {number}"  # the contrast of the first plane is kept
+        if key not in look.scales:
+            look.scales[key] = scale_of_channel([one])
+        low, high = look.scales[key].low, look.scales[key].high
+        finite = np.nan_to_num(one, nan=low, posinf=low, neginf=low)  # those add nothing
+        share = np.clip((finite - low) / ((high - low) or 1.0), 0, 1)
+        pixels += share[..., None] * np.array(channel.color)
+        facts["channels"].append(
+            {"name": quoted(channel.name)[:60], "color": list(channel.color), "low": _number(low),
+             "high": _number(high), "units": units}
+        )  # fmt: skip
+    facts["origin"] = origin_of(named)
+    return facts, np.ascontiguousarray(np.minimum(np.rint(pixels), 255).astype(np.uint8))
 
 
 def _usual_scale(look: Look, values: Values, part: str) -> Scale:

@@ -293,8 +293,12 @@ function build() {
 function fixedAxes() {
   const shown = now.view === "line" ? [now.down] : [now.down, now.right];
   if (now.view === "table" && !now.across) shown.length = 1;
-  return now.long.filter((at) => !shown.includes(at) && !(now.view === "picture" && usesColor() && at === now.color));
+  return now.long.filter((at) => !shown.includes(at) && !(now.view === "picture" && usesColor() && at === now.color)
+    && !(now.view === "picture" && usesChannels() && at === now.channels));
 }
+// All channels of a micrograph in one picture, the first of the two ways to show them
+const usesChannels = () => now.channels >= 0 && now.part === now.parts[0]
+  && now.channels !== now.down && now.channels !== now.right;
 const usesColor = () => now.color >= 0 && now.color !== now.down && now.color !== now.right;
 
 function sliders(changed) {
@@ -388,9 +392,9 @@ function picture(look) {
       axisSelect("down", "down", build, axes), axisSelect("right", "right", build, axes))));
   }
   if (now.parts.length) {
-    const part = make("select", { onchange: () => { now.part = part.value; now.contrast = now.colors = null; loadPicture(); } },
+    const part = make("select", { onchange: () => { now.part = part.value; now.contrast = now.colors = null; now.channels < 0 ? loadPicture() : build(); } },
       ...now.parts.map((name) => make("option", { selected: name === now.part }, name)));
-    controls.append(make("label", {}, "Complex numbers as ", part));
+    controls.append(make("label", {}, now.channels < 0 ? "Complex numbers as " : "Show ", part));
   }
   screen.window = section("Contrast", histogram, spread, make("div", { className: "ends" },
     make("label", {}, "from", low), make("label", {}, "to", high)),
@@ -428,8 +432,8 @@ const loadPicture = oneByOne(async (current) => {
   const Kind = facts.type === "rgb" ? Uint8Array : TYPES[facts.type];
   screen.data = new Kind(bytes, 4 + length);
   screen.facts = facts;
-  if (!now.contrast) now.contrast = facts.colors === "classes" ? facts.auto : [facts.low, facts.high];
-  now.colors = now.colors || facts.colors;
+  if (!now.contrast && facts.type !== "rgb") now.contrast = facts.colors === "classes" ? facts.auto : [facts.low, facts.high];
+  now.colors = now.colors || facts.colors || null;
   told(facts.where);
   measure();
   paintPicture();
@@ -569,6 +573,13 @@ function legendOf(color, classes, place) {
       parts.push(make("span", {}, key, `${name} (${count.toLocaleString("en")})`));
     }
   }
+  for (const channel of facts.channels || []) {
+    const key = make("i");
+    key.style.background = `rgb(${channel.color.join(",")})`;
+    const units = channel.units ? ` ${channel.units}` : "";
+    parts.push(make("span", {}, key, make("bdi", {}, channel.name), ` black to ${short(channel.low)}, full from ${short(channel.high)}${units}`));
+  }
+  if (facts.channels) add(facts.origin);
   if (color && facts.bits > 8) add(`the upper 8 of ${facts.bits} bits`);
   add(facts.text);
   if (facts.mean) add("averaged to fit the screen");
@@ -626,13 +637,13 @@ function read(place) {
   const at = y * columns + x;
   let value;
   if (facts.type === "rgb") {
-    index[now.color] = ":";
+    index[facts.channels ? now.channels : now.color] = ":";
     value = `red ${data[3 * at]}, green ${data[3 * at + 1]}, blue ${data[3 * at + 2]}${facts.mean ? ", averaged" : ""}`;
   } else {
     value = facts.bool ? (data[at] ? "True" : "False") : numberText(data[at], facts.type);
     const name = facts.names && facts.names[String(data[at])];
     value += `${facts.units ? ` ${facts.units}` : ""}${name ? ` ${name}` : ""}`;
-    if (now.part) value = `${now.part} ${value}`;
+    if (now.part && now.channels < 0) value = `${now.part} ${value}`;
   }
   const where = [coordinate(facts.down, index[facts.down.axis]), coordinate(facts.right, index[facts.right.axis])].filter(Boolean).join(", ");
   return [value, ` at [${index.join(", ")}]${where && ` · ${where}`}`];
@@ -854,24 +865,39 @@ byId("becomes").addEventListener("toggle", async () => {
     const name = make("input", { type: "text", id: "new", value: `${facts.stem}.ra`, autocomplete: "off", spellcheck: false });
     const said = make("p", { className: "outcome-text", role: "status" });
     const all = make("input", { type: "checkbox", id: "all" });
-    const form = make("form", { onsubmit: (event) => { event.preventDefault(); converted(name.value, all.checked, said); } },
+    const ticks = make("fieldset", { hidden: true });
+    // The losses that the format of the name has, to be allowed one by one
+    const offer = () => {
+      const fits = facts.rows.filter((row) => row.suffix && name.value.endsWith(row.suffix));
+      const row = fits.sort((one, other) => other.suffix.length - one.suffix.length)[0];
+      const losses = row ? row.flags.filter((flag) => flag.startsWith("--allow ")).map((flag) => flag.slice(8)) : [];
+      ticks.hidden = !losses.length;
+      ticks.replaceChildren(make("legend", {}, "allow to be lost"), ...losses.map((loss) =>
+        make("label", {}, make("input", { type: "checkbox", value: loss }), ` ${loss}`)));
+    };
+    name.addEventListener("input", offer);
+    const form = make("form", { onsubmit: (event) => {
+      event.preventDefault();
+      const allowed = [...ticks.querySelectorAll("input:checked")].map((one) => one.value);
+      converted({ name: name.value, whole: all.checked ? "1" : "", allow: allowed.join(",") }, said);
+    } },
       make("div", {}, make("label", { htmlFor: "new" }, `New file in ${now.folder === "." ? "this folder" : now.folder}`), name),
       ...(now.arrays > 1 ? [make("label", {}, all, ` all ${now.arrays} arrays`)] : []),
-      make("button", { type: "submit" }, "Convert"));
+      ticks, make("button", { type: "submit" }, "Convert"));
     box.replaceChildren(...(now.folder ? [form, said] : []), tableOf(["format", "outcome", "why"], facts.rows.map((row) => [
       make("span", {}, make("button", { type: "button", title: row.title, "aria-label": `name it as ${row.title}`,
-        onclick: () => { name.value = `${facts.stem}${row.suffix}`; name.focus(); } }, row.format)),
+        onclick: () => { name.value = `${facts.stem}${row.suffix}`; offer(); name.focus(); } }, row.format)),
       make("span", { className: row.outcome.split(" ")[0] }, row.outcome),
-      make("span", {}, ...[...row.reasons, ...(row.flags.length ? [`allowed by ${row.flags.join(", ")} on the command line`] : [])]
+      make("span", {}, ...[...row.reasons, ...(row.flags.length ? [`allowed by ${row.flags.join(", ")}`] : [])]
         .flatMap((one, at) => (at ? [make("br"), one] : [one]))),
     ])));
   } catch (error) { box.replaceChildren(make("p", { className: "trouble" }, error.message)); }
 });
-async function converted(name, all, said) {
+async function converted(words, said) {
   said.className = "outcome-text";
   said.textContent = "converting …";
   const answer = await fetch("convert", { method: "POST", credentials: "omit", headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ id: String(now.id), name, whole: all ? "1" : "" }) }).catch((error) => error);
+    body: JSON.stringify({ id: String(now.id), ...words }) }).catch((error) => error);
   if (!(answer instanceof Response)) { said.textContent = answer.message; return; }
   if (!answer.ok) { said.className = "outcome-text trouble"; said.textContent = await reason(answer); return; }
   said.textContent = (await answer.json()).lines.join("\n");

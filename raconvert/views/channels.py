@@ -61,8 +61,13 @@ class Mixed(Record):
     @property
     def origin(self) -> str:
         """Describe the origins of the colours."""
-        origins = list(dict.fromkeys(channel.origin for channel in self.channels))
-        return f"colours {' and '.join(origins)}"
+        return origin_of(self.channels)
+
+
+def origin_of(channels: list[Channel]) -> str:
+    """Describe the origins of the colours of channels."""
+    origins = list(dict.fromkeys(channel.origin for channel in channels))
+    return f"colours {' and '.join(origins)}"
 
 
 def channel_axis(array: Array) -> int | None:
@@ -179,7 +184,7 @@ def seen_at(
 def scales_of(seen: list[Seen]) -> list[Scale]:
     """The scale of each channel for some planes: few of the values lie beyond its ends."""
     return [
-        _scale_of([one.planes[number].sampled.values[0] for one in seen])
+        scale_of_channel([one.planes[number].sampled.values[0] for one in seen])
         for number in range(len(seen[0].channels))
     ]
 
@@ -213,7 +218,7 @@ def _palette_of(color: Color) -> Any:
     return np.rint(ramp).astype(np.uint8)
 
 
-def _scale_of(parts: list[Any]) -> Scale:
+def scale_of_channel(parts: list[Any]) -> Scale:
     """The scale of one channel, between percentiles of all its values."""
     values = np.concatenate([thinned(comparable(part).reshape(-1), 1 << 17) for part in parts])
     values = values[np.isfinite(values)].astype(np.float64)

@@ -13,6 +13,7 @@ from math import floor, log10
 from raconvert.arrays.layout import COLOR, IMAGE
 from raconvert.arrays.space import World
 from raconvert.declared import Record
+from raconvert.views.terminal import number_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ _PLANES = {
 }  # fmt: skip
 _NORTH, _EAST = ("lat", "latitude"), ("lon", "longitude")  # axes of maps, by the CF conventions
 _MAP = "map"
+_TIMES = ("t", "time", "times", "frame", "frames")
+_UNITS_OF_TIME = (
+    "s", "ms", "us", "ns", "min", "h", "d", "days", "hours", "minutes", "seconds", "years",
+)  # fmt: skip
 _POSITIVE = "RAS"  # the ends of the lines of the body, to which coordinates grow
 _NEGATIVE = "LPI"
 MOST_STRETCHED = 50.0  # a larger ratio of the steps of two axes is not drawn
@@ -167,11 +172,49 @@ def _steps(axes: list[Axis]) -> tuple[tuple[float, float] | None, str | None]:
     """The steps of two axes and their unit; None if they lack one, differ in units or too much."""
     first, second = axes
     down, right = (abs(axis.spacing) if axis.spacing else 0.0 for axis in axes)
-    if not all(_LEAST_STEP <= step <= _LARGEST_STEP for step in (down, right)):
+    if not (_is_usual(down) and _is_usual(right)):
         return None, None
     if first.units != second.units or max(down, right) > MOST_STRETCHED * min(down, right):
         return None, None
     return (down, right), first.units
+
+
+def steps_text(array: Array) -> str:
+    """Describe the size of an element in space and the step in time: ``2 × 2 × 3 mm``.
+
+    Empty for an array without them. Raises nothing.
+    """
+    if not array.described:
+        return ""
+    axes = [axis for axis in array.axes if axis.direction is not None or axis.kind == "space"]
+    axes = [axis for axis in axes if axis.spacing is not None]
+    steps = [abs(axis.spacing or 0) for axis in axes]
+    parts = []
+    if len(axes) > 1 and len({axis.units for axis in axes}) == 1 and all(map(_is_usual, steps)):
+        text = " × ".join(map(number_text, steps))
+        if axes[0].units:
+            parts.append(f"{text} {axes[0].units}")
+        elif set(steps) != {1.0}:
+            parts.append(f"{text}, in a unit that the file does not name")
+    parts += [
+        f"every {number_text(abs(axis.spacing or 0))} {axis.units}"
+        for axis, length in zip(array.axes, array.shape, strict=True)
+        if length > 1 and axis.units and is_time(axis) and _is_usual(abs(axis.spacing or 0))
+        if " since " not in axis.units
+    ]
+    return ", ".join(parts)
+
+
+def _is_usual(step: float) -> bool:
+    """True for a step of an axis that is neither 0 nor too small or large to compute with."""
+    return _LEAST_STEP <= step <= _LARGEST_STEP
+
+
+def is_time(axis: Axis) -> bool:
+    """True if the name, the kind or the units of an axis are those of a time."""
+    units = axis.units or ""
+    named = (axis.name or "").lower() in _TIMES or axis.kind == "time"
+    return named or units in _UNITS_OF_TIME or " since " in units
 
 
 def scale_bar(hanging: Hanging, columns: int) -> tuple[float, str] | None:

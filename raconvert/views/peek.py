@@ -17,7 +17,7 @@ from raconvert.views.fitting import folded_all, is_drawn, rows_of, within
 from raconvert.views.numbers import MOST_CLASSES, all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
 from raconvert.views.roles import main_array
-from raconvert.views.sample import FRAMES, REMOTE_BUDGET, known_scale, shown_of
+from raconvert.views.sample import FRAMES, REMOTE_BUDGET, known_scale, places_text, shown_of
 from raconvert.views.terminal import bar, bars_of, envelope, line_plot, number_text, sparkline
 from raconvert.workers.interrupts import raise_interruption
 
@@ -260,7 +260,7 @@ def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
         keys = " ".join(frame.key for frame in named)
         about.append(f"planes {keys}" if len(named) > 1 else f"plane {keys}")
         if any(frame.where for frame in named):
-            about.append(quoted("; ".join(frame.where for frame in named)))
+            about.append(quoted(places_text([frame.where for frame in named])))
     yield from about
     screen = screen.without(about)
     count = 2 if sampled.values[0].dtype.kind == "c" else 1  # magnitude and phase

@@ -48,6 +48,7 @@ POINTS = 40  # points per side where even one row is over budget
 WINDOWS = 96  # windows sampled along an axis that is over budget
 PAGE = 4 << 10  # bytes that the system reads for an element that lies alone
 SHEET_SIDE = 128  # pictures up to so many rows and columns go on a contact sheet
+_INNER = 0.7  # share of an axis in space, around its middle, from which planes are shown
 SHEET_FROM = 16  # fewer pictures are not worth a contact sheet
 
 
@@ -197,8 +198,11 @@ def spread(count: int, most: int) -> list[int]:
         return list(range(count))
     edges = np.arange(most + 1) * count // most
     chosen: list[int] = np.random.default_rng(count).integers(edges[:-1], edges[1:]).tolist()
-    if most % 2:
-        chosen[most // 2] = count // 2
+    middle, at = count // 2, most // 2
+    if most % 2 and middle not in chosen:
+        chosen[at] = middle
+    elif most % 2 and chosen[at] != middle and middle + 1 < edges[at + 2]:
+        chosen[at : at + 2] = middle, middle + 1  # the middle lies in the next bin
     return chosen
 
 
@@ -222,6 +226,30 @@ def where_of(array: Array, index: Mapping[int, int]) -> str:
         if axis.name and value is not None:
             parts.append(f"{axis.name} = {value}{f' {axis.units}' * bool(axis.units)}")
     return ", ".join(parts)
+
+
+def places_text(places: list[str]) -> str:
+    """The labels and coordinates of planes in one text, of one axis with its name only once.
+
+    >>> places_text(["time = 30 days", "time = 60 days"]), places_text(["a = 1, b = 2", "a = 3"])
+    ('time = 30, 60 days', 'a = 1, b = 2; a = 3')
+    """
+    name, equals, _ = places[0].partition(" = ")
+    values = [place.removeprefix(name + equals) for place in places]
+    if not equals or any(", " in place or not place.startswith(name + equals) for place in places):
+        return "; ".join(places)
+    _, space, unit = values[0].partition(" ")
+    if space and all(value.endswith(space + unit) for value in values):
+        values = [value.removesuffix(space + unit) for value in values[:-1]] + values[-1:]
+    return f"{name} = {', '.join(values)}"
+
+
+def _is_in_space(array: Array, slowest_first: int) -> bool:
+    """True for an axis along a direction in space, counted slowest first."""
+    if not array.described:
+        return False
+    number = array.ndim - 1 - slowest_first if array.index_order == "F" else slowest_first
+    return array.axes[number].direction is not None
 
 
 def value_at(axis: Axis, at: int, length: int) -> Any:
@@ -295,10 +323,12 @@ class _Reader:
         outer = [seen[axis] for axis in layout.outer]
         planes = prod(outer)
         chosen = spread(planes, self._frames_within(planes))
+        indices = [[*map(int, np.unravel_index(one, outer))] if outer else [] for one in chosen]
+        inward = len(chosen) < planes and self._moved_inward(indices)
         parts, damage, broken = [], None, 0
-        for number in chosen:
-            outer_index = np.unravel_index(number, outer) if outer else ()
-            index = dict(zip(layout.outer, map(int, outer_index), strict=True))
+        for outer_index in indices:
+            index = dict(zip(layout.outer, outer_index, strict=True))
+            number = int(np.ravel_multi_index(outer_index, outer)) if outer else 0
             try:
                 values = self._plane(index, len(chosen))
             except Corrupt as error:  # other planes may be sound
@@ -312,9 +342,27 @@ class _Reader:
         whole = len(parts) == planes and not self.cut
         total = max(planes, self.total)
         text = f"{len(parts)} of {total} planes" if total > len(parts) else ""
+        text += ", none near the ends" * bool(text and inward)
         odd = f"{broken} more cannot be read" if broken else ""
         text = ", ".join(part for part in (text, odd, self.cut) if part)
         return Sample(layout.form, tuple(parts), text, whole, damage=damage)
+
+    def _moved_inward(self, indices: list[list[int]]) -> bool:
+        """Choose planes along an axis in space from its inner part; the ends of a scan are empty.
+
+        False if the array has no such axis, or one too short.
+        """
+        moved = False
+        for at, slowest_first in enumerate(self.layout.outer):
+            length = self.seen[slowest_first]
+            inner = int(length * _INNER)
+            if inner < len(indices) or not _is_in_space(self.array, slowest_first):
+                continue
+            first = length // 2 - inner // 2  # so that the middle one stays the middle of all
+            for index, place in zip(indices, spread(inner, len(indices)), strict=True):
+                index[at] = first + place
+            moved = True
+        return moved
 
     def _frames_within(self, planes: int) -> int:
         """Return the number of planes to read: fewer than `frames` if one costs much."""

@@ -13,6 +13,7 @@ import numpy as np
 from raconvert.arrays.layout import COLOR, IMAGE, layout_of
 from raconvert.arrays.sources import is_decoded_whole
 from raconvert.declared import Record
+from raconvert.views.hanging import is_time
 from raconvert.views.planes import key_text, middle_key, plane_at
 from raconvert.views.sample import DECODED, Frame, Sample, value_at
 from raconvert.views.terminal import number_text
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.metadata import Axis
 
 MOST_TIMES = 6
-_NAMES = ("t", "time", "times", "frame", "frames")
-_UNITS = ("s", "ms", "us", "ns", "min", "h", "d", "days", "hours", "minutes", "seconds", "years")
 
 
 class Times(Record):
@@ -45,16 +44,9 @@ def time_axis(array: Array, layout: Layout) -> int | None:
     outer = [last - at if array.index_order == "F" else at for at in layout.outer]
     axes = array.axes
     for at in outer:
-        if array.shape[at] > 1 and _is_time(axes[at]):
+        if array.shape[at] > 1 and is_time(axes[at]):
             return at
     return outer[0] if len(outer) > 1 and not _is_component(axes[outer[0]]) else None
-
-
-def _is_time(axis: Axis) -> bool:
-    """True if the name, the kind or the units of an axis are those of a time."""
-    units = axis.units or ""
-    named = (axis.name or "").lower() in _NAMES or axis.kind == "time"
-    return named or units in _UNITS or " since " in units
 
 
 def _is_component(axis: Axis) -> bool:
@@ -71,7 +63,7 @@ def time_indices(length: int) -> list[int]:
 def title_of(axis: Axis, at: int, length: int) -> str:
     """The time at an index: ``t = 30 s``; without coordinates the index alone."""
     value = value_at(axis, at, length)
-    name = axis.name or ("t" if _is_time(axis) else "")
+    name = axis.name or ("t" if is_time(axis) else "")
     if value is None:
         return f"{name} {at}".strip() if name else f"number {at}"
     units = f" {axis.units}" * bool(axis.units)

@@ -1,4 +1,4 @@
-"""Thirty files as people have them, made by libraries that are not ours: what a page is looked at with.
+"""Thirty-two files as people have them, made by libraries that are not ours: what a page is looked at with.
 
 Each function writes one file below a folder and returns its path. What is in them can be named: a
 head, cells, a map, a signal, a table of trade. So a mirrored, flattened or swapped picture is seen.
@@ -189,12 +189,28 @@ def cells_ome_zarr(folder: Path) -> Path:
     path = folder / "cells.ome.zarr"
     movie = np.stack([np.roll(cells(128), 4 * t, -1) for t in range(5)])
     group = zarr.open_group(str(path), mode="w")
-    write_image(movie, group, axes=[
-        {"name": "t", "type": "time", "unit": "second"}, {"name": "c", "type": "channel"},
-        {"name": "y", "type": "space", "unit": "micrometer"},
-        {"name": "x", "type": "space", "unit": "micrometer"},
-    ], scaler=None, coordinate_transformations=[[{"type": "scale", "scale": [30.0, 1, 0.5, 0.5]}]],
-    )  # fmt: skip
+    write_image(movie, group, axes="tcyx", scaler=None)
+    units = {
+        "t": ("second", 30.0),
+        "c": (None, 1.0),
+        "y": ("micrometer", 0.5),
+        "x": ("micrometer", 0.5),
+    }
+    own = dict(group.attrs["ome"])
+    (pyramid,) = own["multiscales"]
+    for axis in pyramid["axes"]:
+        if unit := units[axis["name"]][0]:
+            axis["unit"] = unit
+    steps = [step for _, step in units.values()]
+    for level in pyramid["datasets"]:
+        first = level["coordinateTransformations"][0]
+        first["scale"] = [s * step for s, step in zip(first["scale"], steps, strict=True)]
+    own["omero"] = {"channels": [
+        {"label": name, "color": color, "active": True,
+         "window": {"min": 0, "max": 9999, "start": 0, "end": 5000}}
+        for name, color in (("DAPI", "0000FF"), ("Actin", "00FF00"), ("Spots", "FF0000"))
+    ]}  # fmt: skip
+    group.attrs["ome"] = own
     return path
 
 
@@ -382,6 +398,37 @@ def people(folder: Path) -> Path:
     table["site"] = np.array(["Graz", "Wien", "Łódź"])[RNG.integers(0, 3, rows)]
     path = folder / "people.npy"
     np.save(path, table)
+    return path
+
+
+@named
+def survey_of_prices(folder: Path) -> Path:
+    """A sheet as a statistical office sends it: a quarter in each row, a price in each column."""
+    from openpyxl import Workbook
+
+    path = folder / "prices.xlsx"
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "CPI"
+    sheet.append(["quarter", "food", "energy", "rent"])
+    for n in range(40):
+        sheet.append(
+            [f"{2014 + n // 4}Q{n % 4 + 1}", 100 + 0.6 * n, 90 + 25 * np.sin(n / 5), 100.0 + n]
+        )
+    book.save(path)
+    return path
+
+
+@named
+def table_csv(folder: Path) -> Path:
+    import pandas
+
+    path = folder / "gdp.csv"
+    years = range(1990, 2024)
+    pandas.DataFrame({
+        "year": years, "AUT": [160 + 7.5 * (y - 1990) for y in years],
+        "POL": [65 + 18.0 * (y - 1990) for y in years], "GRC": [None, *[100 + 3.1 * n for n in range(33)]],
+    }).to_csv(path, index=False)  # fmt: skip
     return path
 
 

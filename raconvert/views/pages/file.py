@@ -32,6 +32,7 @@ from raconvert.inspect.info import describe, describe_array, format_details, typ
 from raconvert.ra.header import data_offset
 from raconvert.registry import by_name, load
 from raconvert.views.filmstrip import labels_beside
+from raconvert.views.hanging import steps_text
 from raconvert.views.pages import drawings
 from raconvert.views.pages.array import section_of
 from raconvert.views.pages.bytes_of import file_map_of
@@ -63,7 +64,6 @@ from raconvert.views.pages.volume import MARK
 from raconvert.views.pages.volume import SCRIPT as STEPPING
 from raconvert.views.roles import main_array, roles_of
 from raconvert.views.sample import REMOTE_BUDGET, chunk_count, values_text
-from raconvert.views.terminal import number_text
 from raconvert.workers.interrupts import raise_interruption
 
 TYPE_CHECKING = False
@@ -84,6 +84,7 @@ MOST_PIECES = 4000  # chunks; above, digests are computed with --full only
 _ORDERS = {"<": "little", ">": "big"}
 _MOST_ARRAYS = 100  # arrays of a container whose metadata and digests the page lists
 _MOST_OPEN = 3  # arrays whose metadata are unfolded
+_MOST_NAMED = 8  # axes; of more, the names are not listed
 _MOST_BESIDE = 8  # names of coordinates listed
 
 
@@ -150,17 +151,14 @@ def _in_short(array: Array) -> list[str]:
     """The type, the shape and the size of the elements of an array."""
     if array.pending:
         return []
-    parts = [
-        f"{type_text(array.element)} {_shape(array.shape)}"
-        if array.ndim
-        else type_text(array.element)
-    ]
-    axes = [axis for axis in array.axes if axis.direction is not None or axis.kind == "space"]
-    steps = [axis.spacing for axis in axes]
-    units = {axis.units for axis in axes}
-    if len(axes) > 1 and len(units) == 1 and None not in steps and None not in units:
-        parts.append(f"{' × '.join(number_text(abs(step or 0)) for step in steps)} {axes[0].units}")
-    return parts
+    lengths = _shape(array.shape)
+    axes = array.axes if array.described else ()
+    if any(axis.name for axis in axes) and len(axes) <= _MOST_NAMED:
+        named = zip(axes, array.shape, strict=True)
+        words = [f"{cut(axis.name)}: {n}" if axis.name else str(n) for axis, n in named]
+        lengths = f"({', '.join(words)})"
+    parts = [f"{type_text(array.element)} {lengths}" if array.ndim else type_text(array.element)]
+    return [*parts, *filter(None, [steps_text(array)])]
 
 
 def _grid(bundle: Bundle, roles: Roles) -> Iterator[str]:
