@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import h5py
 import nibabel
 import numpy as np
+import openpyxl
 import png
 import pytest
 from PIL import Image
@@ -74,6 +75,17 @@ def test_planes_of_a_scan_are_those_with_something_in_them(
     shown = peek(capsys, tmp_path / "scan.nii")
     assert "2 × 2 × 3 mm" in shown
     assert ("every 2.5 s" in shown) is (len(shape) == 4)
+
+
+def test_a_line_says_from_where_to_where_it_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["quarter", "food"])
+    for number in range(40):
+        book.active.append([f"{2014 + number // 4}Q{number % 4 + 1}", 100 + number / 3])
+    book.save(tmp_path / "prices.xlsx")
+    assert "along quarter from 2014Q1 to 2023Q4" in peek(capsys, tmp_path / "prices.xlsx")
 
 
 def test_places_of_planes_name_their_axis_once(

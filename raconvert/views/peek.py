@@ -17,7 +17,14 @@ from raconvert.views.fitting import folded_all, is_drawn, rows_of, within
 from raconvert.views.numbers import MOST_CLASSES, all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
 from raconvert.views.roles import main_array
-from raconvert.views.sample import FRAMES, REMOTE_BUDGET, known_scale, places_text, shown_of
+from raconvert.views.sample import (
+    FRAMES,
+    REMOTE_BUDGET,
+    known_scale,
+    places_text,
+    shown_of,
+    value_at,
+)
 from raconvert.views.terminal import bar, bars_of, envelope, line_plot, number_text, sparkline
 from raconvert.workers.interrupts import raise_interruption
 
@@ -158,7 +165,10 @@ def shown(
     if without_numbers or values.dtype.kind in "SUmM" or sampled.form == SCALAR:
         yield from _listed(values.reshape(-1), array.count, screen)
     elif sampled.form == LINE:
-        yield from _line(values.reshape(-1), screen)
+        along = along_text(array)
+        about = [quoted(along)] if along else []
+        yield from _line(values.reshape(-1), screen.without(about))
+        yield from about
     elif sampled.form == COLUMNS:
         yield from _columns(values, screen)
     elif sampled.pictures and screen.way != terminal.NONE:
@@ -194,6 +204,21 @@ def _records(values: Any, screen: Screen) -> Iterator[str]:
         columns.append([cell[:width].ljust(width) for cell in cells])
     for row in zip(*columns, strict=True):
         yield "  ".join(row)[: screen.columns - 2].rstrip()
+
+
+def along_text(array: Array) -> str:
+    """The ends of the coordinates along a line: ``along time from 0 to 30 s``."""
+    for axis, length in zip(array.axes, array.shape, strict=True):
+        if length > 1 and axis:
+            from raconvert.views.pages.table import value_text
+
+            values = [value_at(axis, at, length) for at in (0, length - 1)]
+            name = axis.name or ""
+            if values[0] is None:
+                return f"along {name}" if name else ""
+            ends = " to ".join(value_text(value) for value in values)
+            return " ".join(filter(None, ("along", name, "from", ends, axis.units)))
+    return ""
 
 
 def _line(values: Any, screen: Screen) -> Iterator[str]:

@@ -25,10 +25,10 @@ from raconvert.views.pages.table import (
     value_text,
 )
 from raconvert.views.pages.volume import stacks_of, volume
-from raconvert.views.peek import Screen, class_name, number_lines
+from raconvert.views.peek import Screen, along_text, class_name, number_lines
 from raconvert.views.picture import CLASSES, PHASE
 from raconvert.views.planes import middle_key, plane_at
-from raconvert.views.sample import DECODED, Frame, shown_of, value_at, where_of
+from raconvert.views.sample import DECODED, Frame, shown_of, where_of
 from raconvert.views.terminal import number_text
 from raconvert.views.timeline import time_axis, time_indices, times_of, title_of
 
@@ -128,7 +128,9 @@ def _lines(array: Array, values: Any) -> Iterator[str]:
         parts = [("", np.where(missing, np.nan, values.astype(np.int64).astype(np.float64)))]
     words_of = _times_of(values) if values.dtype.kind in "mM" else None
     for title, part in parts:
-        text = ", ".join(filter(None, (title, _axis_text(array), text_of(array.meta.units or ""))))
+        text = ", ".join(
+            filter(None, (title, text_of(along_text(array)), text_of(array.meta.units or "")))
+        )
         drawn = drawings.line(part, words_of=words_of)
         if drawn:
             caption = f"<figcaption>{text}</figcaption>" if text else ""
@@ -138,20 +140,6 @@ def _lines(array: Array, values: Any) -> Iterator[str]:
 def _times_of(values: Any) -> Any:
     """Return the function that writes a number as a time of the type of these values."""
     return lambda number: value_text(np.int64(number).astype(values.dtype))
-
-
-def _axis_text(array: Array) -> str:
-    """The ends of the coordinates along a line: ``time from 0 to 30 s``."""
-    for axis, length in zip(array.axes, array.shape, strict=True):
-        if length > 1 and axis:
-            values = [value_at(axis, at, length) for at in (0, length - 1)]
-            name = text_of(axis.name or "")
-            if values[0] is None:
-                return f"along {name}" if name else ""
-            ends = " to ".join(text_of(value_text(value)) for value in values)
-            units = f" {text_of(axis.units)}" if axis.units else ""
-            return f"along {name} from {ends}{units}".replace("  ", " ")
-    return ""
 
 
 def _columns(values: Any) -> Iterator[str]:

@@ -179,13 +179,21 @@ def _lead(opened: Opened, facts: dict[str, Any], array: Array | None) -> Iterato
         f"{text_of(facts['title'])} <span class=soft>({text_of(facts['reason'])})</span>",
         *map(text_of, short),
         f"{size(facts['stored_bytes'])}",
-        f"{count} array{'s' * (count != 1)}" if facts["container"] else "",
+        text_of(_count(opened.bundle)) if facts["container"] else "",
         "" if is_remote(path) else _changed(path),
     ]
     yield f'<p class="lead">{" · ".join(part for part in parts if part)}</p>\n'
     stored = scale_notes(opened.bundle.arrays)  # the words beside the picture replace them
     for note in [note for note in facts["notes"] if note not in stored][:10]:
         yield f"<p>Note: {text_of(note)}</p>\n"
+
+
+def _count(bundle: Bundle) -> str:
+    """The number of arrays of a container; the name of a single one."""
+    count = len(bundle.arrays)
+    if count != 1:
+        return f"{count} arrays"
+    return ", ".join(filter(None, ("1 array", cut(bundle.arrays[0].name))))
 
 
 def _changed(path: str) -> str:
