@@ -79,7 +79,7 @@ def test_channels_have_the_colours_of_the_file(tmp_path: Path) -> None:
     colors = [int.from_bytes(bytes([*one, 255]), signed=True) for one in (BLUE, GREEN, RED)]
     text = page(cells(tmp_path / "x.ome.tif", squares(), Name=NAMES, Color=colors))
     together, *alone = pictures(text)
-    assert "DAPI, GFP, Cy5 · colours of the file" in text
+    assert "DAPI (blue), GFP (green), Cy5 (red) · colours of the file" in text
     assert together[10, 7].tolist() == [0, 0, 255]
     assert together[10, 27].tolist() == [0, 255, 0]
     assert together[10, 47].tolist() == [255, 0, 0]

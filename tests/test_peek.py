@@ -88,6 +88,16 @@ def test_a_line_says_from_where_to_where_it_runs(
     assert "along quarter from 2014Q1 to 2023Q4" in peek(capsys, tmp_path / "prices.xlsx")
 
 
+def test_labels_of_axes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    goods = [f"good {number}" for number in range(12)]
+    axes = [raconvert.Axis("COMM", labels=goods), raconvert.Axis("REG", labels=["EU", "USA"])]
+    values = np.random.default_rng(1).normal(size=(12, 2))
+    raconvert.write(tmp_path / "x.ra", values, meta=raconvert.Metadata(axes=axes))
+    shown = peek(capsys, tmp_path / "x.ra")
+    assert "COMM: good 0, good 1, " in shown
+    assert "good 7, … good 11; REG: EU, USA" in shown
+
+
 def test_places_of_planes_name_their_axis_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,7 +141,7 @@ def test_micrographs_of_few_bits_are_not_black(
 
     shown = peek(capsys, tmp_path / "x.ome.tif")
 
-    assert "DAPI, Actin" in shown
+    assert "DAPI (green), Actin (magenta)" in shown
     rows = shown.split("its bright\n")[1].split("\n")
     assert all(set(row.strip()) <= set("-=+*#%@") and row.strip() for row in rows[:15])
 

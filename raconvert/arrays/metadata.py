@@ -303,7 +303,8 @@ class Axis(_Value):
         numbers = (origin, spacing, length)
         if all(isinstance(number, int) and abs(number) < 1 << 31 for number in numbers):
             return np.arange(length, dtype=np.int64) * spacing + origin
-        return origin + np.arange(length, dtype=np.float64) * spacing
+        with np.errstate(over="ignore", invalid="ignore"):  # of absurd steps: infinity
+            return origin + np.arange(length, dtype=np.float64) * spacing
 
     def __repr__(self) -> str:
         from raconvert.arrays.summary import axis_text

@@ -25,7 +25,7 @@ from raconvert.views import terminal
 from raconvert.views.filmstrip import labels_beside
 from raconvert.views.fitting import columns_of, folded_all, height_of, within
 from raconvert.views.hanging import steps_text
-from raconvert.views.peek import Screen, facts_of, tree_lines
+from raconvert.views.peek import Screen, facts_of, labels_text, tree_lines
 from raconvert.views.peek import lines_of as lines_of_array
 from raconvert.views.roles import main_array
 from raconvert.views.sample import values_text
@@ -133,7 +133,8 @@ def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[st
             return
         name = f"{console.bold(one_line(array.name))}   " if row.many else ""
         head.append(f"  {name}{array_text(describe_array(array, bundle))}")
-        head += [f"  {one_line(text)}" for text in (steps_text(array), values_text(array)) if text]
+        about = (steps_text(array), labels_text(array), values_text(array))
+        head += [f"  {one_line(text)}" for text in about if text]
         with naming(path):
             labels = labels_beside(bundle, array)
             screen = screen.without(line.removeprefix("  ") for line in head)

@@ -34,6 +34,11 @@ _ORDER: tuple[Color, ...] = (
     (0, 255, 0), (255, 0, 255), (0, 160, 255), (255, 160, 0), (255, 255, 0), (0, 255, 255),
     (255, 0, 0), (255, 255, 255),
 )  # fmt: skip
+_COLOR_NAMES: dict[str, Color] = {
+    "green": (0, 255, 0), "magenta": (255, 0, 255), "blue": (0, 0, 255), "sky blue": (0, 160, 255),
+    "orange": (255, 160, 0), "yellow": (255, 255, 0), "cyan": (0, 255, 255), "red": (255, 0, 0),
+    "white": (255, 255, 255),
+}  # fmt: skip
 # Wavelengths in nm from which light is shown in a colour, as in fluorescence.
 _LIGHT: tuple[tuple[float, Color], ...] = (
     (640.0, (255, 0, 255)), (580.0, (255, 0, 0)), (555.0, (255, 200, 0)), (495.0, (0, 255, 0)),
@@ -62,6 +67,23 @@ class Mixed(Record):
     def origin(self) -> str:
         """Describe the origins of the colours."""
         return origin_of(self.channels)
+
+
+def names_of(channels: list[Channel]) -> str:
+    """The names of channels with those of their colours: ``DAPI (blue), GFP (green)``."""
+    return ", ".join(f"{channel.name} ({_color_name(channel.color)})" for channel in channels)
+
+
+def _color_name(color: Color) -> str:
+    """The name of the nearest of the colours that have names here, a dark one as a bright one."""
+    most = max(color) or 1
+    bright = [255 * part / most for part in color]
+    return min(
+        _COLOR_NAMES,
+        key=lambda name: sum(
+            (one - other) ** 2 for one, other in zip(bright, _COLOR_NAMES[name], strict=True)
+        ),
+    )
 
 
 def origin_of(channels: list[Channel]) -> str:

@@ -206,6 +206,23 @@ def _records(values: Any, screen: Screen) -> Iterator[str]:
         yield "  ".join(row)[: screen.columns - 2].rstrip()
 
 
+def labels_text(array: Array) -> str:
+    """The first labels of the axes of a table or cube: ``REG: EU, USA, … RoW; COMM: food, cars``.
+
+    Empty for other arrays, and where the axes of channels have the labels.
+    """
+    if array.ndim < 2 or not array.described or any(axis.direction for axis in array.axes):
+        return ""
+    parts = []
+    for axis, length in zip(array.axes, array.shape, strict=True):
+        labels = None if axis.kind == "list" else axis.labels
+        if labels and axis.name and length > 1 and all(isinstance(one, str) for one in labels):
+            texts = [label[:_CELL] for label in labels[:MOST_ROWS]]
+            more = [f"… {labels[-1][:_CELL]}"] if len(labels) > MOST_ROWS else []
+            parts.append(f"{axis.name}: {', '.join([*texts, *more])}")
+    return "; ".join(parts[:3])
+
+
 def along_text(array: Array) -> str:
     """The ends of the coordinates along a line: ``along time from 0 to 30 s``."""
     for axis, length in zip(array.axes, array.shape, strict=True):
@@ -304,7 +321,7 @@ def _pictures(array: Array, sampled: Sample, screen: Screen) -> Iterator[str]:
 
 def _channels(array: Array, screen: Screen) -> Iterator[str]:
     """Yield one plane of a micrograph, all channels in their colours; nothing of other arrays."""
-    from raconvert.views.channels import channel_axis, mixed, scales_of, seen_at
+    from raconvert.views.channels import channel_axis, mixed, names_of, scales_of, seen_at
 
     axis = channel_axis(array)
     try:
@@ -316,7 +333,7 @@ def _channels(array: Array, screen: Screen) -> Iterator[str]:
     rows, columns = terminal.room(screen.columns, 1, way=screen.way, rows=lines)
     made = None if seen is None else mixed(seen, scales_of([seen]), min(rows, columns))
     if made is not None:
-        names = ", ".join(channel.name for channel in made.channels)
+        names = names_of(made.channels)
         yield quoted(f"plane {made.key}: {names}, each from its dark to its bright")
         yield from _drawn(made.together.pictures, screen, lines)
 

@@ -11,7 +11,7 @@ from raconvert.declared import Record
 from raconvert.errors import quoted
 from raconvert.views import terminal
 from raconvert.views.averaged import averaged
-from raconvert.views.channels import channel_axis, mixed, ramp_of, scales_of, seen_at
+from raconvert.views.channels import channel_axis, mixed, names_of, ramp_of, scales_of, seen_at
 from raconvert.views.filmstrip import ends_of, strips_of, titles_of
 from raconvert.views.numbers import comparable
 from raconvert.views.pages import drawings, figures
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _LEAD = 44_000  # bytes of the large picture of an array on a page
 _PHOTO = 96_000  # the same of a photo
+_MICROGRAPH = 470  # pixels: the names of its channels are on the first screen, too
 _REST = 20_000  # bytes of all other pictures
 _SIDE = 160  # side of a small picture on the page, in pixels
 _TIME_SIDE = 134  # the same of a picture through time
@@ -415,12 +416,12 @@ def _micrograph(array: Array) -> Iterator[str]:
     strip = lead.made.together
     (picture,), (data,) = lead.coded
     width, height = figures.shown_size(
-        picture.pixels.shape, width=figures.WIDE, height=560, enlarge=True
+        picture.pixels.shape, width=figures.WIDE, height=_MICROGRAPH, enlarge=True
     )
     many = array.shape[axis]
     more = f"the first {len(seen.channels)} of {many} channels" if many > len(seen.channels) else ""
     parts = [
-        f"{_names(seen)}{f' ({more})' * bool(more)}",
+        f"{names_of(seen.channels)}{f' ({more})' * bool(more)}",
         lead.made.origin,
         *_facts(strip, picture, width),
     ]
@@ -440,10 +441,6 @@ def _micrograph(array: Array) -> Iterator[str]:
         yield figures.image(data, size, channel.name, strip, caption=caption)
     yield "</div>\n</figure>\n"
     yield from _mixed_times(array, axis, scales)
-
-
-def _names(seen: Seen) -> str:
-    return ", ".join(channel.name for channel in seen.channels)
 
 
 def _mixed_times(array: Array, axis: int, scales: list[Any]) -> Iterator[str]:
