@@ -142,6 +142,7 @@ def test_micrographs_of_few_bits_are_not_black(
     shown = peek(capsys, tmp_path / "x.ome.tif")
 
     assert "DAPI (green), Actin (magenta)" in shown
+    assert "C: 2, " in shown
     rows = shown.split("its bright\n")[1].split("\n")
     assert all(set(row.strip()) <= set("-=+*#%@") and row.strip() for row in rows[:15])
 

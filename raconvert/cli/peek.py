@@ -25,7 +25,7 @@ from raconvert.views import terminal
 from raconvert.views.filmstrip import labels_beside
 from raconvert.views.fitting import columns_of, folded_all, height_of, within
 from raconvert.views.hanging import steps_text
-from raconvert.views.peek import Screen, facts_of, labels_text, tree_lines
+from raconvert.views.peek import Screen, facts_of, labels_text, names_text, tree_lines
 from raconvert.views.peek import lines_of as lines_of_array
 from raconvert.views.roles import main_array
 from raconvert.views.sample import values_text
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from raconvert.cli.console import Console
 
 
+_MOST_ABOUT = 150  # characters shown of the description of an array
 _LEAST_ROWS = 8  # rows of a window, however low it is
 
 
@@ -133,7 +134,9 @@ def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[st
             return
         name = f"{console.bold(one_line(array.name))}   " if row.many else ""
         head.append(f"  {name}{array_text(describe_array(array, bundle))}")
-        about = (steps_text(array), labels_text(array), values_text(array))
+        named = "" if row.many and len(bundle.arrays) != 1 else names_text(array)
+        steps = "; ".join(filter(None, (named, steps_text(array))))
+        about = ((array.meta.description or "")[:_MOST_ABOUT], steps, labels_text(array), values_text(array))
         head += [f"  {one_line(text)}" for text in about if text]
         with naming(path):
             labels = labels_beside(bundle, array)

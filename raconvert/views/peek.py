@@ -206,6 +206,18 @@ def _records(values: Any, screen: Screen) -> Iterator[str]:
         yield "  ".join(row)[: screen.columns - 2].rstrip()
 
 
+def names_text(array: Array) -> str:
+    """The names of axes with their lengths, ``T: 1, C: 3``, if `labels_text` does not name them."""
+    if not 2 <= array.ndim <= MOST_ROWS or not array.described or labels_text(array):
+        return ""
+    pairs = [*zip(array.axes, array.shape, strict=True)]
+    if not any(axis.name for axis, _ in pairs):
+        return ""
+    return ", ".join(
+        f"{axis.name[:_CELL]}: {length}" if axis.name else str(length) for axis, length in pairs
+    )
+
+
 def labels_text(array: Array) -> str:
     """The first labels of the axes of a table or cube: ``REG: EU, USA, … RoW; COMM: food, cars``.
 

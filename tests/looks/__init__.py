@@ -1,1 +1,1 @@
-"""Thirty files, shown in the six ways in which people see them."""
+"""Files as people have them, shown in the six ways in which people see them."""

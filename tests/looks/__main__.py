@@ -1,4 +1,4 @@
-"""Show thirty files in the six ways in which people see them, in pictures for somebody to look at.
+"""Show 32 files in the six ways in which people see them, in pictures for somebody to look at.
 
 `python -m tests.looks FOLDER [NAME ...]` writes a picture for each file of `tests/looks/files.py`:
 its page at 1280 pixels, dark, at 375 pixels (a phone), on paper, `peek` in a terminal of 80 × 24

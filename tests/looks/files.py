@@ -1,4 +1,4 @@
-"""Thirty-two files as people have them, made by libraries that are not ours: what a page is looked at with.
+"""Files as people have them, made by libraries that are not ours: what a page is looked at with.
 
 Each function writes one file below a folder and returns its path. What is in them can be named: a
 head, cells, a map, a signal, a table of trade. So a mirrored, flattened or swapped picture is seen.

@@ -121,7 +121,8 @@ def is_picture(tile: Tile) -> bool:
 
 def _sheet(survey: Survey) -> Iterator[str]:
     """Yield the section of small pictures."""
-    yield f"<h2>A sample</h2>\n<p>{text_of(_sentence(looked_at(survey)))}.</p>\n"
+    odd = " Nothing differs." if survey.files and not survey.flags else ""
+    yield f"<h2>A sample</h2>\n<p>{text_of(_sentence(looked_at(survey)))}.{odd}</p>\n"
     seen = [tile for tile in survey.tiles if tile.values is not None]
     if not seen:
         return
