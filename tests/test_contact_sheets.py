@@ -164,6 +164,19 @@ def test_a_usual_folder_has_no_flags(tmp_path: Path) -> None:
     assert seen(tmp_path).flags == []
 
 
+def test_a_page_says_above_its_pictures_that_nothing_differs(
+    tmp_path: Path, odd: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (tmp_path / "usual").mkdir()
+    for number in range(30):
+        write(tmp_path / "usual" / f"{number}.png", gray(100))
+    for folder, at_once in ((tmp_path / "usual", True), (odd, False)):
+        assert main(["info", str(folder), "--html", "-o", "-"]) == 0
+        above = capfdbinary.readouterr().out.decode().partition("<img")[0]
+        assert ("Nothing differs." in above) is at_once
+        assert ("flagged" in above) is not at_once
+
+
 def test_images_of_many_shapes_are_not_all_odd(tmp_path: Path) -> None:
     for number in range(30):
         values = RNG.integers(0, 255, (20 + number, 40 - number // 2), "u1")

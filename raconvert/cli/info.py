@@ -18,8 +18,8 @@ from raconvert.cli.sources import (
     opened_to_look,
     reading,
 )
-from raconvert.errors import LISTED, UsageError, counted, listed
-from raconvert.files.paths import refuse_used
+from raconvert.errors import LISTED, NotFound, UnknownFormat, UsageError, counted, listed
+from raconvert.files.paths import is_remote, refuse_used
 from raconvert.inspect.info import info
 
 TYPE_CHECKING = False
@@ -370,10 +370,21 @@ def _page_of(args: Any) -> tuple[str, Iterable[str]]:
     """The page about a file, and the files that were read for it."""
     from raconvert.views.pages.file import page_of
 
-    with opened_to_look(args.files[0], args) as opened:
-        if args.output != "-":  # before anything is read
-            refuse_used([args.output], opened.used)
-        return "".join(page_of(opened, args.files[0], full=args.full)), opened.used
+    path = args.files[0]
+    try:
+        with opened_to_look(path, args) as opened:
+            if args.output != "-":  # before anything is read
+                refuse_used([args.output], opened.used)
+            return "".join(page_of(opened, path, full=args.full)), opened.used
+    except (UnknownFormat, NotFound) as error:
+        of_folder = is_remote(path) and path.endswith("/")
+        if not of_folder or type(error) not in (UnknownFormat, NotFound):
+            raise
+        raise UnknownFormat(
+            "a page about a folder is made of one on this machine, not of one at a URL",
+            path=path,
+            remedy="name a file in it, or copy the folder to this machine",
+        ) from error
 
 
 def _sheet_of(args: Any) -> tuple[str, Iterable[str]]:

@@ -136,7 +136,12 @@ def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[st
         head.append(f"  {name}{array_text(describe_array(array, bundle))}")
         named = "" if row.many and len(bundle.arrays) != 1 else names_text(array)
         steps = "; ".join(filter(None, (named, steps_text(array))))
-        about = ((array.meta.description or "")[:_MOST_ABOUT], steps, labels_text(array), values_text(array))
+        about = (
+            (array.meta.description or "")[:_MOST_ABOUT],
+            steps,
+            labels_text(array),
+            values_text(array),
+        )
         head += [f"  {one_line(text)}" for text in about if text]
         with naming(path):
             labels = labels_beside(bundle, array)

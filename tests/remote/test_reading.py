@@ -221,6 +221,35 @@ def test_a_folder_of_dicom_is_one_source(
         assert any("without an image: DICOMDIR" in note for note in bundle.notes)
 
 
+def test_a_folder_at_a_web_server_has_no_page(
+    web: webserver.Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (web.folder / "scan").mkdir()
+    np.save(web.folder / "scan" / "a.npy", np.arange(3))
+    (web.folder / "list").write_text("<!doctype html><title>x</title>")
+    page = tmp_path / "x.html"
+    assert main(["info", "--html", web.url("list/"), "-o", str(page)]) != 0
+    said = capsys.readouterr().err
+    assert "a page about a folder is made of one on this machine, not of one at a URL" in said
+    assert not page.exists()
+    assert main(["info", "--html", web.url("scan/a.npy"), "-o", str(page)]) == 0
+
+
+def test_a_folder_of_a_bucket_has_no_page(
+    bucket: s3server.Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3))
+    bucket.put("many/a.npy", (tmp_path / "a.npy").read_bytes())
+    bucket.put("many/b.npy", (tmp_path / "a.npy").read_bytes())
+    assert main(["info", "--html", bucket.url("many/"), "-o", str(tmp_path / "x.html")]) != 0
+    said = capsys.readouterr().err
+    assert "not of one at a URL" in said
+    assert main(["peek", bucket.url("many/")]) == 0  # file by file
+    shown = capsys.readouterr().out
+    assert "many/a.npy" in shown
+    assert "many/b.npy" in shown
+
+
 def test_a_folder_of_dicom_at_a_web_server_has_a_way_out(
     web: webserver.Server, tmp_path: Path
 ) -> None:
