@@ -170,8 +170,8 @@ def test_a_page_says_above_its_pictures_that_nothing_differs(
     (tmp_path / "usual").mkdir()
     for number in range(30):
         write(tmp_path / "usual" / f"{number}.png", gray(100))
-    for folder, at_once in ((tmp_path / "usual", True), (odd, False)):
-        assert main(["info", str(folder), "--html", "-o", "-"]) == 0
+    for place, at_once in ((tmp_path / "usual", True), (odd, False)):
+        assert main(["info", str(place), "--html", "-o", "-"]) == 0
         above = capfdbinary.readouterr().out.decode().partition("<img")[0]
         assert ("Nothing differs." in above) is at_once
         assert ("flagged" in above) is not at_once

@@ -86,6 +86,9 @@ def test_a_line_says_from_where_to_where_it_runs(
         book.active.append([f"{2014 + number // 4}Q{number % 4 + 1}", 100 + number / 3])
     book.save(tmp_path / "prices.xlsx")
     assert "along quarter from 2014Q1 to 2023Q4" in peek(capsys, tmp_path / "prices.xlsx")
+    page = tmp_path / "x.html"
+    assert main(["info", "--html", str(tmp_path / "prices.xlsx"), "-o", str(page)]) == 0
+    assert re.search(r"2023Q3</th>\s*<td[^>]*>112.667", page.read_text(encoding="utf-8"))
 
 
 def test_labels_of_axes_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

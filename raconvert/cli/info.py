@@ -18,7 +18,7 @@ from raconvert.cli.sources import (
     opened_to_look,
     reading,
 )
-from raconvert.errors import LISTED, NotFound, UnknownFormat, UsageError, counted, listed
+from raconvert.errors import LISTED, ReadFailed, UnknownFormat, UsageError, counted, listed
 from raconvert.files.paths import is_remote, refuse_used
 from raconvert.inspect.info import info
 
@@ -376,9 +376,9 @@ def _page_of(args: Any) -> tuple[str, Iterable[str]]:
             if args.output != "-":  # before anything is read
                 refuse_used([args.output], opened.used)
             return "".join(page_of(opened, path, full=args.full)), opened.used
-    except (UnknownFormat, NotFound) as error:
-        of_folder = is_remote(path) and path.endswith("/")
-        if not of_folder or type(error) not in (UnknownFormat, NotFound):
+    except (UnknownFormat, ReadFailed) as error:
+        no_file = type(error) is UnknownFormat or error.what == "does not exist"
+        if not (no_file and is_remote(path) and path.endswith("/")):
             raise
         raise UnknownFormat(
             "a page about a folder is made of one on this machine, not of one at a URL",

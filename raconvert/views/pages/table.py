@@ -19,6 +19,7 @@ from raconvert.errors import RaconvertError
 from raconvert.views.numbers import comparable
 from raconvert.views.pages import drawings
 from raconvert.views.pages.markup import TABLE_END, name_of, text_of
+from raconvert.views.sample import value_at
 from raconvert.views.terminal import number_text
 
 TYPE_CHECKING = False
@@ -207,6 +208,12 @@ def _counts(values: Values) -> str:
 # Texts -------------------------------------------------------------------------------------------
 
 
+def _place(array: Array, number: int) -> str:
+    """The label or the coordinate of an index of a line; without one the index."""
+    place = value_at(array.axes[0], number, array.count) if array.described else None
+    return f"{number:,}" if place is None else text_of(value_text(place))
+
+
 def _column(array: Array, sampled: Sample) -> Iterator[str]:
     """Yield texts of one axis as the rows of a table, with their numbers."""
     values = sampled.values[0].reshape(-1)
@@ -220,7 +227,7 @@ def _column(array: Array, sampled: Sample) -> Iterator[str]:
         if number != before + 1:
             yield '<tr><th class="n" scope="row">…</th><td></td></tr>\n'
         before = number
-        mark = f'<th scope="row" class="n">{number:,}</th>' if array.ndim else ""
+        mark = f'<th scope="row" class="n">{_place(array, number)}</th>' if array.ndim else ""
         yield f"<tr>{mark}{_cell(value)}</tr>\n"
     yield TABLE_END
     if len(rows.numbers) < rows.total:
