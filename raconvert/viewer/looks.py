@@ -84,7 +84,7 @@ class Look:
         self.layout: Layout = layout_of(listed)
         self.scales: dict[str, Scale] = {}  # of the planes, by part of complex numbers
         self.form: str = self._form()
-        channels = channel_axis(array) if self.form == PICTURE and self.color < 0 else None
+        channels = channel_axis(array) if self.form == PICTURE else None
         self.channels: int | None = channels  # the axis of the channels of a micrograph
 
     def _form(self) -> str:
@@ -111,8 +111,9 @@ class Look:
 
     @property
     def color(self) -> int:
-        """The axis of red, green and blue, or -1."""
-        return self.axis(self.layout.color) if self.layout.form == COLOR else -1
+        """The axis of red, green and blue, or -1; three channels of a micrograph are none."""
+        is_photo = self.layout.form == COLOR and self.channels is None
+        return self.axis(self.layout.color) if is_photo else -1
 
     @property
     def parts(self) -> list[str]:
