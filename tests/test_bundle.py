@@ -1248,7 +1248,7 @@ def test_groups_chosen_from_files_keep_their_names(tmp_path: Path) -> None:
 
     groups["g"]["k"] = 2
     save(tmp_path / "b.zip", Bundle(arrays, groups=groups), overwrite=True)
-    with pytest.raises(UsageError, match="different things of group 'g'"):
+    with pytest.raises(UsageError, match="different attributes of group 'g'"):
         convert(sources, tmp_path / "d.zip")
     assert not (tmp_path / "d.zip").exists()
 
