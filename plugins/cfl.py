@@ -154,8 +154,8 @@ def _fits(array: Array) -> list[Fit]:
     if array.described and array.meta:
         own = array.meta.formats.get(NAMESPACE, {})
         lost = facts_of(array, NAMESPACE)
-        lost += [NAMESPACE] if own.keys() - {"sections"} else []
-        lost += [NAMESPACE] if own and not _sections(array) else []
+        if own and (own.keys() != {"sections"} or not _sections(array)):
+            lost += [NAMESPACE]
         if lost:
             reason = f"CFL has no place for it: {', '.join(lost)}"
             fits.append(equivalent(name, "metadata", reason))

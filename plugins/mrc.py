@@ -205,9 +205,10 @@ def _read_header(source: Source, notes: list[str]) -> Header:
 
 
 def _ordered(source: Source, head: bytes, notes: list[str]) -> tuple[str, dict[str, Any]]:
-    """Return the byte order and the fields in it: that of the stamp if the header makes sense so.
+    """Return the byte order and the fields read in it.
 
-    Else the other one.
+    The best order is one in which the header makes sense and the file holds all data; the next,
+    one in which the header makes sense. The stamp decides between two, and if there is none.
     """
     stamp = head[STAMP_AT : STAMP_AT + 4]
     stamped = STAMPS.get(stamp[:2])
@@ -216,7 +217,8 @@ def _ordered(source: Source, head: bytes, notes: list[str]) -> tuple[str, dict[s
     plausible = [order for order, fields in of_order.items() if _is_plausible(fields)]
     # Numbers of few bytes may make sense in both orders, but hardly with data that is there.
     fitting = [order for order in plausible if _end(of_order[order]) <= source.size]
-    order = [*fitting, *plausible, orders[0]][0]
+    candidates = [*fitting, *plausible, *orders]
+    order = candidates[0]
     if plausible and stamped != order:
         word = "little" if order == "<" else "big"
         notes.append(
@@ -573,11 +575,12 @@ def _metadata(source: Source, header: Header, notes: list[str]) -> Metadata:
     place = {name: fields[name] for name in PLACE}
     kind = _kind_of(fields, rank)
     axes, space = _placed(place, rank, kind)
-    ours = _place_of(axes, space, header.shape[::-1], kind)[0]
-    usual = {**place, "cell": tuple(map(_single, place["cell"]))}
+    # The fields are recorded only if writing the axes and the space would give others.
+    rewritten = _place_of(axes, space, header.shape[::-1], kind)[0]
+    rounded = {**place, "cell": tuple(map(_single, place["cell"]))}
     sound = sorted(place["map"]) == [1, 2, 3] and min(*place["intervals"], *place["cell"]) >= 0
     sound = sound and all(isfinite(n) for numbers in place.values() for n in numbers)
-    if sound and usual != ours:
+    if sound and rounded != rewritten:
         own["place"] = {name: list(numbers) for name, numbers in place.items()}
     if kind == STACK and rank == 3:
         own["kind"] = "stack"

@@ -236,8 +236,8 @@ def read(
     >>> raconvert.read(Path("two.npz").read_bytes(), "b")
     array([1., 1.])
 
-    `path` and the options as in `open`. Raises what `open` does, and `TooLarge` if more than
-    `max_memory` bytes are needed, or than there are.
+    `path` and the options as in `open`. Raises what `open` does, and `TooLarge` if more bytes are
+    needed than `max_memory`, or than the machine has.
     """
     max_memory = options["max_memory"] = min(options.get("max_memory", _ANY), machine_memory())
     try:
@@ -358,7 +358,7 @@ def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) ->
 def _spell_file(bundle: Bundle) -> list[tuple[str, str]]:
     """Replace times in the attributes of file and groups by texts; return what was changed.
 
-    No format has their types.
+    No format has attributes of such types.
     """
     changes = []
     own, spelled_out = spelled(bundle.attributes)

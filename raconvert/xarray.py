@@ -115,6 +115,7 @@ class RaconvertBackend(_Engine):
                 groups.setdefault(array.name.rpartition("/")[0], []).append(array)
             attributes = {**bundle.groups, "": bundle.attributes}
             made: dict[str, Dataset] = {}
+            # By depth, the root first: a group takes dimensions from those around it.
             for path in sorted(groups, key=lambda path: path.count("/") + bool(path)):
                 above = [made[group] for group in _above(path) if group in made]
                 made[path] = dataset_of(

@@ -84,7 +84,7 @@ def _swapped(raw: bytes) -> bytes:
 
 
 def applied(array: Array, lut: Lut) -> Array:
-    """The array of the physical values of an array by a table."""
+    """The array of the physical values that a table gives for the elements of an array."""
     from raconvert.plugin import element
 
     return array.replace(

@@ -112,7 +112,7 @@ class Frames:
     # One frame
 
     def _frame(self, file: int, number: int) -> Values:
-        """All elements of a frame, in its shape."""
+        """All elements of a frame, in its shape; a frame of a mosaic is one tile of its image."""
         form = self._form
         if not form.across:
             return self._stored_image(file, number)

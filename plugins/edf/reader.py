@@ -77,9 +77,9 @@ def read(
 def _annotations(
     source: Source, header: Header
 ) -> tuple[Annotations | None, RaconvertError | None]:
-    """Return the annotations, or the error for which they cannot be read.
+    """Return the annotations and None, or None and the error because of which they are left out.
 
-    The error is raised if they say when records begin.
+    The error is raised if the file is discontinuous, since only they say when its records begin.
     """
     try:
         return read_annotations(source, header), None
@@ -210,7 +210,7 @@ def _array(
     source: Source, header: Header, signals: Sequence[Signal], name: str, meta: Metadata,
     by_record: bool, *, by_channel: bool = False,
 ) -> Array:  # fmt: skip
-    """Return the array of signals with as many samples each; an extent if those lie together."""
+    """Return the array of signals of one length; an extent if its samples are contiguous."""
     samples = signals[0].samples
     shape: tuple[int, ...] = (header.records * samples,)
     if by_record:
@@ -219,8 +219,9 @@ def _array(
         shape = (len(signals), *shape)
     kind = element("int", 2 if header.width == 2 else 4)
     fields: dict[str, Any] = {"name": name, "meta": meta, "index_order": "C"}
-    whole = header.width == 2 and len(signals) == 1
-    if whole and (samples * header.width == header.record_bytes or header.records == 1):
+    is_plain = header.width == 2 and len(signals) == 1
+    is_contiguous = samples * header.width == header.record_bytes or header.records == 1
+    if is_plain and is_contiguous:
         nbytes = header.records * samples * header.width
         fields["extent"] = source.extent(header.begin + signals[0].offset, nbytes)
     else:

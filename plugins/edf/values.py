@@ -83,7 +83,7 @@ def chunks(source: Source, header: Header, signal: Signal) -> Iterator[bytes]:
 
 
 class Samples:
-    """Array source of signals with as many samples each: (channel, record, time) or less.
+    """Array source of signals of one length: (channel, record, time) or less.
 
     Without `by_record` the samples of all records are one axis; one signal has no axis of channels
     unless `by_channel`.
@@ -143,10 +143,10 @@ class Samples:
         channels = ranges[0] if len(self.shape) > len(self._inner) else range(1)
         rows = out.reshape(len(channels), *out.shape[len(out.shape) - len(self._inner) :])
         for row, channel in zip(rows, channels, strict=True):
-            if len(self._inner) == 1:
+            if len(self._inner) == 1:  # the samples of all records are one axis
                 self._pick(row, self._stretches[channel], ranges[-1], 0)
                 continue
-            if ranges[-2].step == 1 and ranges[-1] == range(self._samples):
+            if ranges[-2].step == 1 and ranges[-1] == range(self._samples):  # whole records
                 run = self._run(self._stretches[channel], ranges[-2][0] * self._samples, row.size)
                 row[...] = run.reshape(row.shape)
                 continue

@@ -244,7 +244,8 @@ class _Inflated:
         values = region(
             self, path, offset, self._stored, self.shape, strides, full  # type: ignore[arg-type]
         )  # fmt: skip
-        return picked(values.astype(self.dtype), ...) if self.shape else values.astype(self.dtype)
+        converted = values.astype(self.dtype)
+        return picked(converted, ...) if self.shape else converted
 
     def read_into(self, memory: memoryview, offset: int) -> int:
         """Fill memory with inflated bytes; return their number."""

@@ -19,7 +19,7 @@ from .data import read_full, read_matrix, read_sparse, read_text, strings
 from .header import LABELS, SECOND
 from .metadata import set_names
 from .records import Records
-from .resume import Resume, is_name, nameless
+from .resume import Resume, is_name, unreadable_part
 from .tables import (
     DOUBLES,
     FULL,
@@ -114,7 +114,7 @@ def _header(walk: Walk, resume: Resume, *, skip_unknown: bool) -> Header:
                         f"{record.nbytes} bytes, {raw!r}")  # fmt: skip
     except Corrupt as error:
         resume.pass_all(start)
-        return nameless(f"byte {offset}", offset, error)
+        return unreadable_part(f"byte {offset}", offset, error)
     walk.skip(record)
     header = Header(raw, record.offset)
     walk.header = header.name

@@ -205,10 +205,11 @@ def plan_sets(header: HeaderPlan) -> None:
     for axis, (name, _) in zip(axes, header.sets, strict=True):
         if axis.name and name != axis.name:
             header.equivalent("metadata", f"axis '{_shown(axis.name)}' becomes the set '{name}'")
-    explicit = header.own.get("status", "").ljust(rank)[:rank]
+    # An explicit element (e) stays one while its axis has one element.
+    old_status = header.own.get("status", "").ljust(rank)[:rank]
     header.status = "".join(
         "e" if letter == "e" and size == 1 else _status(axis_labels)
-        for letter, size, axis_labels in zip(explicit, array.dims, labels, strict=True)
+        for letter, size, axis_labels in zip(old_status, array.dims, labels, strict=True)
     )
 
 

@@ -64,7 +64,7 @@ def is_second(record: Record | None) -> bool:
     return text(record.head[6:10]) in (FULL, SPARSE)
 
 
-def nameless(name: str, offset: int, problem: RaconvertError) -> Header:
+def unreadable_part(name: str, offset: int, problem: RaconvertError) -> Header:
     """The entry of a part of the file that cannot be read, under a name that no header can have."""
     header = Header(name, offset)
     header.problem = problem
@@ -107,7 +107,7 @@ class Resume:
             remedy="the file is cut off or damaged: get it anew",
         )
         name = f"from byte {start}" if end == size else f"bytes {start} to {end}"
-        self.lost.append(nameless(name, start, problem))
+        self.lost.append(unreadable_part(name, start, problem))
         self._walk.go_back(end)
 
     def _behind(self, offset: int) -> tuple[int, bool]:

@@ -158,7 +158,10 @@ def _strings(
     split: int | None = None,
     odd: Sequence[list[int]] = (),
 ) -> None:
-    """Write a list of strings of one width, which is in memory."""
+    """Write a list of strings of one width, which is in memory.
+
+    `odd` lists index and counter of the records whose counter is not the usual one.
+    """
     count = len(words)
     cells = b"".join(_padded(word, width) for word in words)
     for start, here, counter in _list_parts(count, split or strings_limit(width), odd):

@@ -167,7 +167,7 @@ def _type_fits(array: Array, tid: Any) -> Iterator[Fit]:
         return
     try:
         if isinstance(tid, Exception):
-            raise tid
+            raise tid  # handled as those of `encode`
         nbytes = len(tid.encode())
     except PROBLEMS as error:
         yield refused(name, "type", f"its type has no form in HDF5 ({reason_of(error)})")

@@ -383,7 +383,7 @@ class Part:
         kind: Kind,
         tid: h5t.TypeID,
     ) -> Values:
-        """Read `count` elements on each axis, every `step`, from where the source has them."""
+        """Read `count` elements on each axis, from `start` in steps of `step`."""
         if self.virtual is None and not self.pieces:
             buffer = np.zeros(count + kind.dims, kind.buffer)
             read_box(self.dataset, start, count, buffer, kind.memory or tid, step)

@@ -511,10 +511,10 @@ def kept_links(bundle: Bundle, space: dict[str, Any]) -> list[list[Any]]:
 
 
 def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """The targets of the further names that become links, by name; and the names that cannot.
+    """The target of each alias that becomes a link, by alias; and the aliases that cannot be one.
 
-    Links, dimensions and empty datasets in the namespace `space` of a file are written from there,
-    and are neither.
+    Links in the namespace `space` of a file are in neither, as they are written from there. No
+    alias takes the name of a link, a dimension or an empty dataset in it.
     """
     links = dict(zip(bundle.names, link_names(bundle.names), strict=True))
     taken = set(links.values())

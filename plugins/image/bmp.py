@@ -71,7 +71,10 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Return SURE for a known header size and one plane; a bare DIB also needs its exact size."""
+    """Return SURE for a known header size and one plane; a bare DIB also needs its exact size.
+
+    MAYBE for a bare DIB of another size, and for a file that ends inside its header.
+    """
     head = source.head
     start = 14 if head.startswith(MAGIC) else 0
     if len(head) < start + 16:

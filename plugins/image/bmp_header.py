@@ -186,6 +186,7 @@ def _masks(source: Source, fields: Fields, start: int) -> list[int]:
     data = source.read_exact(start + 40, 16 if has_alpha else 12, "the masks")
     masks = list(struct.unpack(f"<{len(data) // 4}I", data))
     masks = masks[:3] + [mask for mask in masks[3:] if mask]
+    # A mask has no gap if no 0 stands before a 1 in its binary digits.
     is_whole = all(mask and mask < 1 << fields.bits and "01" not in f"{mask:b}" for mask in masks)
     overlap = sum(mask.bit_count() for mask in masks) != reduce(or_, masks).bit_count()
     if not is_whole or overlap:

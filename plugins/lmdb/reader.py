@@ -218,7 +218,7 @@ class _Reader:
     ) -> tuple[Element, tuple[int, ...], Metadata] | None:
         """Return the type, shape and metadata that all values have; None if they differ."""
         kind = members.kinds[0]
-        if not {BYTES, TEXT, DATUM, FLOATS}.isdisjoint(members.kinds):
+        if any(other in (BYTES, TEXT, DATUM, FLOATS) for other in members.kinds):
             shape = members.shape
             if len(members.kinds) > 1 or shape is None or not members.uniform:
                 return None

@@ -214,6 +214,7 @@ class Tree:
         self._count_name(path)
         if self._is_hole(path, facts):
             return
+        # The paths of its members show a struct of 1 x 1, unless they look like those of a cell.
         if not scalar or facts.is_global or not fields or all(map(INDEX.fullmatch, fields)):
             described = {"class": facts.cls, "dims": list(facts.dims), "fields": fields}
             self.values[path] = without_defaults({**described, "global": facts.is_global})

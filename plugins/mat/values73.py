@@ -61,7 +61,7 @@ class Stored(namedtuple("Stored", "path file dataset kind storage shape")):
 
     @property
     def code(self) -> str:
-        """The type of a number, or of both of a pair, as in `TYPE_CODES`."""
+        """The code in `TYPE_CODES` of a number, or of both numbers of a pair."""
         return "" if self.kind is REFERENCES else code_of(self.kind)
 
 

@@ -237,7 +237,10 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
 
 
 def _take_axes(array: Array, first: bool, fields: dict[str, str], by_axis: list[list[str]]) -> None:
-    """Set spacings and units, and list what each axis loses; `first`: the fastest is channels."""
+    """Set spacings and units, and list what each axis loses.
+
+    `first` is the index of the first axis behind the channels: True (1) if there are any.
+    """
     axes = array.ra_axes
     _take_spacings(axes[first:], fields, by_axis[first:])
     _take_units(axes[first:], fields, by_axis[first:])
@@ -289,13 +292,16 @@ def _length(axis: Axis) -> float | None:
 def _take_space(
     array: Array, first: bool, fields: dict[str, str], lost: list[str], by_axis: list[list[str]]
 ) -> None:
-    """Put matrix, offset and anatomy into the fields: the world of ITK, which is LPS."""
+    """Put matrix, offset and anatomy into the fields: the world of ITK, which is LPS.
+
+    `first` is that of `_take_axes`.
+    """
     axes = array.ra_axes[first:]
-    wide, missing, taken = as_itk(axes, array.meta.space)
-    lost += missing
-    for number in taken:
+    world, lost_of_space, made_spatial = as_itk(axes, array.meta.space)
+    lost += lost_of_space
+    for number in made_spatial:
         by_axis[number + first].append(IN_SPACE)
-    if wide is None:
+    if world is None:
         for axis, lost_of_axis in zip(axes, by_axis[first:], strict=True):
             if axis.direction is None:
                 lost_of_axis.extend(fields_of_axes([axis], "origin"))
@@ -303,15 +309,15 @@ def _take_space(
                     lost_of_axis.append(UNKNOWN)
         return
     rows, steps = [], []
-    for axis, vector in zip(axes, wide.vectors, strict=True):
+    for axis, vector in zip(axes, world.vectors, strict=True):
         length, parts = _row(axis, vector or ())
         steps.append(length)
         rows += parts
     fields[SPACING] = " ".join(map(repr, steps))
     fields[MATRIX] = " ".join(map(repr, rows))
-    if wide.origin is not None:
-        fields[OFFSET] = " ".join(map(repr, map(float, wide.origin)))
-    steps_in_space = zip(axes, wide.vectors, strict=True)
+    if world.origin is not None:
+        fields[OFFSET] = " ".join(map(repr, map(float, world.origin)))
+    steps_in_space = zip(axes, world.vectors, strict=True)
     if letters := anatomy_of([directed(a, v) for a, v in steps_in_space if a.vector]):
         fields[ANATOMY] = letters
 

@@ -53,6 +53,7 @@ def add(
     draft = Draft(bundle, structure, "5" if header.version == 5 else version)
 
     def whole(*, with_axes: bool) -> Header:
+        """Return the header of the new file; for ``auto`` never of an older version than before."""
         variables = [read.variable for read in kept]
         made = _joined(header, variables, draft.header(with_axes=with_axes))
         if version == "auto":

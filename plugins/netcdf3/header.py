@@ -323,9 +323,9 @@ def laid_out(header: Header) -> Header:
 
 
 def beyond(header: Header) -> Iterator[tuple[str, str]]:
-    """Yield (variable or empty, reason) for all that the version of a header has no room for.
+    """Yield (variable or empty, reason) for each part that the version of a header has no room for.
 
-    The header is laid out, unless something in it has no room wherever the variables lie.
+    Offsets of variables are judged only if all else has room: the header is laid out then.
     """
     unfit = [*_unfit(header)]
     if unfit:

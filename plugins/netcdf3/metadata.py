@@ -155,7 +155,10 @@ class Writing:
 
 
 def _text(name: str, value: str, *, filling: bool) -> tuple[Attribute | None, bool]:
-    """Return the attribute of a text and True, or None and False; `filling`: it is a fill value."""
+    """Return the attribute of a text, and True since it keeps the value; else None and False.
+
+    `filling` is True for a fill value.
+    """
     try:
         raw = value.encode()
     except UnicodeEncodeError:
@@ -279,7 +282,7 @@ class Draft:
     def sized(self, header: Header, path: str) -> Header:
         """Return a header laid out in the version that is asked for.
 
-        Raises `WouldLose` if that has no room after all: the axes in records count, too.
+        Raises `WouldLose` if it has no room in that version, now that axes in records are counted.
         """
         if self.version == "auto":
             return smallest(header)

@@ -58,6 +58,7 @@ _FORM_TEXTS = {"descrip": 80, "regular": 1, **_TEXTS}
 _FORM_LISTS = {"pixdim": 8, "srow": 12, "quatern": 3, "qoffset": 3, **_LISTS}
 _OF_SPACE = (*FIELDS, "pixdim")
 SLACK = 1e-3  # between the sform and a qform of rounded numbers
+# (-1 if signed, else 0; number of bits without the sign), by struct code
 _BITS = {"B": (0, 8), "h": (-1, 15), "i": (-1, 31), "q": (-1, 63)}
 
 
@@ -307,7 +308,10 @@ def _take_form_of_space(
     old_numbers: list[int] | None,
     unplaced: list[str],
 ) -> list[str]:
-    """Put sform, qform and pixdim into the form they had, all of them or none."""
+    """Put sform, qform and pixdim into the form they had in the source; return what is lost.
+
+    If they mean another position than `meaning`, only numbers of pixdim may be put back.
+    """
     rank = max(len(meaning.axes), 1) if old_numbers is None else len(old_numbers)
     unmoved = of_space and old_numbers == list(range(rank))
     if unmoved and meaning_of({**written, **of_space}, rank).is_placed_as(meaning):
@@ -331,6 +335,7 @@ def _differ(fields: dict[str, Any], rank: int) -> bool:
     columns = [[*world.vectors, world.origin] for world in worlds if world is not None]
     if len(columns) < 2:
         return True
+    # Of axes that the image lacks, columns count only if both forms have them; 3 is the origin.
     return any(
         abs(x - y) > SLACK
         for number, (a, b) in enumerate(zip(*columns, strict=True))

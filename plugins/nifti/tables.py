@@ -114,7 +114,7 @@ def unpacked(order: str, code: str, count: int, data: bytes) -> list[Any]:
 
 
 def bits(raw: bytes) -> Bits:
-    """Return the number of these bytes, the highest first. Raises `struct.error`."""
+    """Return the float of 4 or 8 big-endian bytes, with the bytes. Raises `struct.error`."""
     number = Bits(struct.unpack(">f" if len(raw) == 4 else ">d", raw)[0])
     number.raw = raw
     return number

@@ -273,7 +273,10 @@ def _element(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[i
 
 
 def _element_by_numpy(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[int, ...]]:
-    """Return the same by NumPy's own parser; objects and long doubles are refused before."""
+    """Return what `_element` returns, by NumPy's own parser.
+
+    Objects and long doubles are refused before.
+    """
     if isinstance(descr, str):
         if _OBJECT_TYPE.fullmatch(descr):
             _refuse_objects(descr, source, start)
@@ -359,7 +362,7 @@ def _check_size(header: Header, source: Readable) -> None:
 
 
 def nbytes_of(header: Header) -> int:
-    """Return the bytes of the data."""
+    """Return the number of bytes of the data."""
     nbytes: int = prod(header.dims) * header.element.nbytes
     return nbytes
 

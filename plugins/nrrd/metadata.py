@@ -474,7 +474,7 @@ class _Draft:
     ) -> None:
         """Add spacing, origin and units, unless the entry implies them already.
 
-        `has_spacing`: the spacing is added even then, as it was read.
+        With `has_spacing` the spacing is added even if it is implied, as it was read.
         """
         given = axis.spacing if _is_spacing(axis.spacing) else None
         try:

@@ -96,7 +96,9 @@ def letters_of(array: Array, title: str, *, samples: bool, ordered: bool) -> Let
 def renamed_fit(array: Array, letters: str) -> Fit | None:
     """The fit for axes whose names are not their letters, which other programs show; else None."""
     pairs = zip(axes_of(array), letters, strict=True)
-    renamed = [["name"] * ((axis.name or letter).lower() != letter) for axis, letter in pairs]
+    renamed = [
+        ["name"] if axis.name and axis.name.lower() != letter else [] for axis, letter in pairs
+    ]
     if not letters or not any(renamed):
         return None
     listed = ", ".join(facts_of_axes(array, renamed[::-1]))

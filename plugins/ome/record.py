@@ -37,7 +37,7 @@ def _digest(meta: Metadata) -> str:
 
 
 def record_of(array: Array, in_file: Metadata, *, whole: bool) -> dict[str, Any]:
-    """The record of an array; empty if the metadata that the file holds (`in_file`) is all.
+    """The record of an array; empty if the file holds all of its metadata (`in_file`) by itself.
 
     With `whole` the record has all metadata, not only that of axes.
     """

@@ -350,7 +350,7 @@ class Events:
         self.events: list[Any] = []
 
     def add(self, fields: dict[str, Any]) -> None:
-        """Add the metadata of the next item."""
+        """Add the metadata of the next item; a number counts items like the first in a row."""
         if fields is not self._first:
             self.events.append(json.loads(json_of(fields)))
         elif self.events and isinstance(self.events[-1], int):

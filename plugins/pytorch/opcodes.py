@@ -464,8 +464,8 @@ class _Machine:
     def as_tensor_of_type(self, _: str, *values: Any) -> Tensor | None:
         if len(values) != 4 or not all(isinstance(value, Known) for value in values[:2]):
             return None
-        function, kind, arguments, state = values
-        if function.kind != "call" or kind.kind != "constant":
+        function, tensor_type, arguments, state = values
+        if function.kind != "call" or tensor_type.kind != "constant":
             return None
         if CALLS[function.name] == "tensor_of_type":
             return None  # torch wraps once

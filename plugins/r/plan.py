@@ -255,7 +255,7 @@ def _box_fits(path: str, box: Box) -> Iterator[Fit]:
 def nulls_by_name_of(bundle: Bundle, numbers: str) -> dict[str, Array]:
     """The arrays of bools that mark missing values, by the names of the arrays of the values.
 
-    Those of other formats are among them, where R has a missing value (NA) of the type.
+    Arrays whose type has no missing value (NA) in R are left out.
     """
     masks = masks_of(bundle.arrays)
     nulls_by_name = {

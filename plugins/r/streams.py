@@ -210,7 +210,7 @@ def _xz_members(limits: Limits, file: Any, notes: list[str]) -> Iterator[bytes]:
 
 def _xz_error(error: Exception, limits: Limits, offset: int) -> RaconvertError:
     """Return our error for one of the decoder of xz."""
-    if "emory" in str(error):
+    if "memory" in str(error).lower():
         return TooLarge(
             "xz data needs too much memory to be decoded",
             expected=f"at most {limits.lzma_decoder_bytes} bytes",

@@ -236,12 +236,12 @@ class Tree:
                 meta = meta.replace(**{field: attributes.pop(name)})
         meta = meta.replace(attributes=attributes)
         nulls = nulls or node.attribute(NO_NULLS) is not None
-        ending = ""
+        nulls_path = ""
         if nulls:
-            ending = names.add(f"{path.rpartition('/')[2]}.{NULLS}")
-            above = path.rpartition("/")[0]
-            ending = f"{above}/{ending}" if above else ending
-            own["companions"] = {ending: "nulls"}
+            above, _, last = path.rpartition("/")
+            nulls_path = names.add(f"{last}.{NULLS}")
+            nulls_path = f"{above}/{nulls_path}" if above else nulls_path
+            own["companions"] = {nulls_path: "nulls"}
         meta = meta.with_format(OWN, **own) if own else meta
         made = self._lazy(path, node, kind, shape, meta, pieces)
         wrap = "as.character({})" if "levels" in own else "{}"
@@ -250,7 +250,7 @@ class Tree:
             missing = partial(values.missing, self.file, node)
             kind = element("bool", 1)
             meta = Metadata(axes=axes if any(axes) else ())
-            made = self._lazy(ending, node, kind, shape, meta, missing)
+            made = self._lazy(nulls_path, node, kind, shape, meta, missing)
             self.arrays.append(_selected(made, expression, "is.na({})"))
 
     def _typed(

@@ -58,7 +58,7 @@ from __future__ import annotations
 from raconvert.errors import RaconvertError
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Option, Source
 
-from .header import CHOICES, SUFFIX, combine, find_schema_file, load_schema_file, name_of
+from .header import CHOICES, SUFFIX, combine, find_schema_file, foreign_kind, load_schema_file
 from .plan import plan
 
 __all__ = ["FORMAT", "plan", "read", "sniff"]
@@ -114,7 +114,7 @@ def sniff(source: Source) -> int:
     except RaconvertError:  # it exists and may not be read: `read` raises the reason
         return MAYBE
     if file is None:
-        return SURE if name_of(source.head) else NO
+        return SURE if foreign_kind(source.head) else NO
     try:
         texts = load_schema_file(file)
         combine(source.path, texts, source.limits)

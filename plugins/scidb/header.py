@@ -161,7 +161,7 @@ def _texts_in(text: str, path: str, limits: Limits) -> dict[str, Text]:
 
 def _refuse_by_name(source: Source) -> None:
     """Raise `Unsupported` for SciDB text and dumps."""
-    kind = name_of(source.head)
+    kind = foreign_kind(source.head)
     if kind is not None:
         raise Unsupported(
             f"is {kind}, no binary file of records",
@@ -384,7 +384,7 @@ OPAQUE = bytes.fromhex("0ec05a00")  # OPAQUE_MAGIC of 19.11
 OPAQUE_OLD = bytes.fromhex("acec0a00")
 
 
-def name_of(head: bytes) -> str | None:
+def foreign_kind(head: bytes) -> str | None:
     """The kind of a SciDB file that is not binary records, by its first bytes; else None."""
     if head.startswith(OPAQUE):
         return "an opaque SciDB dump"

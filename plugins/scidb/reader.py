@@ -24,7 +24,7 @@ from .columns import (
     format_text,
     layout_of,
 )
-from .header import Declaration, declare, name_of
+from .header import Declaration, declare, foreign_kind
 from .metadata import Namer
 from .record import field_of, numpy_type, prefix_of
 from .scan import Scan, refuse_cut
@@ -52,7 +52,7 @@ def read_bundle(source: Source, options: dict[str, str]) -> Bundle:
     try:
         return _Reader(source, size, declaration).bundle()
     except Corrupt as error:
-        kind = name_of(source.head)
+        kind = foreign_kind(source.head)
         if kind is not None and size:
             error.remedy = f"it looks like {kind}; " + (error.remedy or "is the schema of another?")
         raise
@@ -369,7 +369,8 @@ class _Reader:
 
     def _watch(self, prefixes: Values) -> None:
         """Add a note on prefixes that SciDB and SciDB-Py read differently."""
-        if not self._warned and (prefixes.view(np.int8) < PRESENT - 256).any():  # 128 to 254
+        codes = prefixes.view(np.uint8)
+        if not self._warned and ((codes >= 128) & (codes < PRESENT)).any():
             self._warned = True
             self.notes.append(
                 "some null prefixes are 128 to 254: SciDB takes such values as present, as done "

@@ -195,9 +195,10 @@ def in_c_order(shape: tuple[int, ...], chunks: tuple[int, ...]) -> bool:
 
 
 def schema_text(attributes: Sequence[tuple[str, str, bool]], dims: Sequence[Dimension]) -> str:
-    """The schema of attributes (name, type, nullable), in the new syntax, nulls spelt out.
+    """The schema of attributes (name, type, nullable), in the new syntax.
 
-    ``NOT NULL`` or nothing: as SciDB since 15.12 prints it.
+    Attributes that are not nullable have ``NOT NULL``, the others nothing, as SciDB prints them
+    since 15.12.
     """
     parts = [f"{quoted(n, RESERVED)}:{t}{'' if null else ' NOT NULL'}" for n, t, null in attributes]
     text = f"<{', '.join(parts)}>"

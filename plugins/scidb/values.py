@@ -151,7 +151,7 @@ class Region:
     def _records(self, parts: tuple[Part, ...]) -> tuple[int, list[int], list[int]]:
         """The first record of a run; for each axis counts of chunks and cells, and their strides.
 
-        Strides are in records. Before a chunk are records of full rows of chunks on slower axes.
+        Strides are in records. Before a chunk lie all chunks that precede it on a slower axis.
         """
         first, counts, strides = 0, [], []
         for axis, part in enumerate(parts):

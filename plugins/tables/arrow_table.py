@@ -563,7 +563,9 @@ def type_of(stored: Stored, names: list[str]) -> Any:
     return pa.fixed_shape_tensor(stored.type, stored.shape, dim_names=dims)
 
 
-def column_of(values: Values, mask: Values | None, stored: Stored, of: Any, name: str) -> Any:
+def column_of(
+    values: Values, mask: Values | None, stored: Stored, arrow_type: Any, name: str
+) -> Any:
     """The Arrow array of some rows of a column."""
     import pyarrow as pa
 
@@ -579,7 +581,7 @@ def column_of(values: Values, mask: Values | None, stored: Stored, of: Any, name
     )
     if len(stored.shape) == 1:
         return listed
-    return pa.ExtensionArray.from_storage(of, listed)
+    return pa.ExtensionArray.from_storage(arrow_type, listed)
 
 
 def _cells(values: Values, mask: Values | None, stored: Stored, name: str) -> Any:

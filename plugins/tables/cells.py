@@ -300,7 +300,7 @@ def fast_kind(cells: Values) -> str | None:
     wide = letters.shape[1]
     first = letters[lines, np.minimum(signed, wide - 1)]
     second = classes[lines, np.minimum(signed + 1, wide - 1)] * (signed + 1 < wide)
-    if ((first == ord("0")) & (second == _DIGIT)).any():
+    if ((first == ord("0")) & (second == _DIGIT)).any():  # a zero in front of a number makes text
         return None
     if not present & (_DOT | _EXP):
         if wide > 18 or (classes[:, 1:] == _SIGN).any():

@@ -690,8 +690,8 @@ def _as_recorded(table: Table, recorded: dict[str, Any]) -> list[Array] | None:
     grid = Grid([], [], None)
     if recorded["form"] == "long" and recorded["axes"]:
         if 0 in shape and not table.rows:
-            kinds = [np.arange(n if n < 1 << 16 else 0) for n in shape]
-            grid = Grid([numbers[name] for name in recorded["axes"]], kinds, None)
+            labels = [np.arange(n if n < 1 << 16 else 0) for n in shape]
+            grid = Grid([numbers[name] for name in recorded["axes"]], labels, None)
         else:
             own = _grid(table, [numbers[name] for name in recorded["axes"]], least=True)
             if own is None:

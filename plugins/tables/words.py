@@ -110,8 +110,8 @@ def kind_of(text: str) -> str:
     """Return the kind of one text. Raises nothing.
 
     It is ``int``, ``negative`` (an integer), ``uint`` (beyond int64), ``float``, ``bool``,
-    ``complex``, ``text``, ``time`` (of ``NaT``, which is of either), or ``date`` or ``duration``
-    with its unit.
+    ``complex``, ``text``, ``date`` or ``duration`` with its unit, or ``time`` (for ``NaT``, which
+    is a missing date or a missing duration).
 
     An integer that is too large for 64 bits is text, and so is one with zeros in front of it.
 

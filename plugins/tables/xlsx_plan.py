@@ -271,7 +271,7 @@ def _parts(names: list[str], text: str) -> Iterator[tuple[str, str]]:
 
 
 def _write(made: list[Planned], names: list[str], text: str, target: Target, integers: str) -> None:
-    """Write the package. Raises `TooLarge` for a sheet of more bytes than a ZIP member has here."""
+    """Write the package. Raises `TooLarge` for a sheet that is too large for a ZIP member here."""
     file = io.BufferedWriter(target.open())  # it goes on if the system writes only a part
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -132,6 +132,7 @@ def count_of(data: bytes, kind: int, lists: list[tuple[int, int, int]]) -> int:
         return len(lists)
     if kind == FLOATS:
         return sum(last - first for _, first, last in lists) // 4
+    # Each varint of a run has one byte below 128, its last one.
     return sum(
         len(data[first:last].translate(None, _HIGH)) if wire == RUN else 1
         for wire, first, last in lists

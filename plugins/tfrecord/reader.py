@@ -62,7 +62,7 @@ def read_file(source: Source, *, flat: bool, parsed: bool, images: str) -> Bundl
 
 
 def _decodes(feature: Feature, asked: set[str], records: int) -> bool:
-    """True for images that are asked for, and for those of the usual name that are exact."""
+    """True for images in all records that are asked for, or are PNG, which is exact."""
     whole = feature.is_image and len(feature.records) == records
     return whole and (feature.key in asked or feature.is_png)
 

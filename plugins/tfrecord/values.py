@@ -13,7 +13,17 @@ from raconvert.arrays.regions import chosen
 from raconvert.arrays.sources import Decoded
 from raconvert.errors import Corrupt
 
-from .messages import BYTES, FLOATS, Malformed, bytes_of, count_of, lists_of, numbers_of, steps_of
+from .messages import (
+    BYTES,
+    FLOATS,
+    RUN,
+    Malformed,
+    bytes_of,
+    count_of,
+    lists_of,
+    numbers_of,
+    steps_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +43,7 @@ def _steps(content: Content, feature: Feature, entry: int) -> Iterator[tuple[byt
     """Yield the bytes of each step of a feature in a record, and the runs of values in them."""
     begin, nbytes = feature.begins[entry], feature.nbytes[entry]
     if feature.whole:
-        yield content.verified(entry, begin, nbytes), [(2, 0, nbytes)]
+        yield content.verified(entry, begin, nbytes), [(RUN, 0, nbytes)]
         return
     data = content.read(begin, nbytes)
     for first, last in steps_of(data, 0, nbytes) if feature.has_steps else [(0, nbytes)]:

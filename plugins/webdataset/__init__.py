@@ -177,7 +177,7 @@ def _next_shards(source: Source, count: int) -> list[Source]:
     match = re.search(r"([0-9]+)(\.[^0-9]*)$", name)
     if not 0 < count <= MOST_SHARDS or match is None:
         raise UsageError(
-            "has no number in its name, or the option shards is not one", path=source.path,
+            "has no number in its name, or the option shards is out of range", path=source.path,
             expected=f"a name such as x-{0:0{DIGITS}d}.tar, and 1 to {MOST_SHARDS} shards",
             got=f"shards={count}",
         )  # fmt: skip

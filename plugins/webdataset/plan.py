@@ -251,5 +251,5 @@ def extension_of(name: str, kind: str) -> str:
     ('image.npy', 'index', 'x.txt')
     """
     own, added = escaped(name), WRITTEN[kind]
-    says_it = kind_of(own) == kind and (kind != ARRAY or own.lower().endswith("npy"))
-    return own if says_it and array_name(own) == name else f"{own}.{added}"
+    tells_kind = kind_of(own) == kind and (kind != ARRAY or own.lower().endswith("npy"))
+    return own if tells_kind and array_name(own) == name else f"{own}.{added}"

@@ -327,7 +327,10 @@ def _by_decoder(decoder: Any, limit: int, data: Any) -> bytes:
 
 
 def _unzstd(_: dict[str, Any], size: int | None, limit: int, data: Any) -> Any:
-    """Decompress frames that declare their sizes, which numcodecs adds up, or one of known size."""
+    """Decompress frames of Zstandard. Raises `Unsupported` if neither they nor `size` tell a size.
+
+    numcodecs adds up the declared sizes of several frames.
+    """
     from numcodecs.zstd import Zstd
 
     raw = _raw(data)

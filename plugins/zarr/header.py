@@ -477,6 +477,7 @@ def _set(raw: Any, value: Any, element: Element, dtype: Any) -> None:
 
 
 def _set_whole(raw: Any, value: Any) -> None:
+    """Set an element to a whole number. Raises `ValueError` if its type cannot hold it exactly."""
     if isinstance(value, bool) or int(value) != value:
         raise ValueError
     raw[0] = int(value)

@@ -321,10 +321,11 @@ def _node_3(store: Store, key: str, fields: dict[str, Any] | None) -> Row | None
         if text is None:
             return None
         fields = header.document(text, path, store.source.limits)
-    return _of_3(store, key, fields, path)
+    return _row_of_3(store, key, fields, path)
 
 
-def _of_3(store: Store, key: str, fields: dict[str, Any], path: str) -> Row:
+def _row_of_3(store: Store, key: str, fields: dict[str, Any], path: str) -> Row:
+    """The array or the group of version 3 that a document describes."""
     if header.is_array(fields, path):
         return key, None, header.node_of_3(fields, path, store.source.limits)
     return key, header.attributes_of(fields, path), None
@@ -359,10 +360,10 @@ def node_at(store: Store, key: str) -> Node | None:
 def _consolidated_3(
     store: Store, fields: dict[str, Any], consolidated: Any, path: str
 ) -> Iterator[Row]:
-    yield _of_3(store, "", fields, path)
+    yield _row_of_3(store, "", fields, path)
     listed = consolidated.get("metadata")
     for key in _keys(listed, path, store.source.limits):
-        yield _tried(key, partial(_of_3, store, key, listed[key], path))
+        yield _tried(key, partial(_row_of_3, store, key, listed[key], path))
 
 
 def _tried(key: str, look: Callable[[], Row]) -> Row:

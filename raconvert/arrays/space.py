@@ -253,8 +253,8 @@ class World(Record):
     @property
     def space(self) -> Space | None:
         """Frame and origin as metadata has them; None if both are unknown."""
-        if self.origin is None and (self.frame is None or not self.spatial):
-            return None if self.frame is None else Space(self.frame)
+        if self.frame is None and self.origin is None:
+            return None
         return Space(self.frame, self.origin)
 
 

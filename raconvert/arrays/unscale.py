@@ -105,11 +105,11 @@ class _Parts:
         done = 0
         for block in blocks(self._array, max(1, max_bytes // 8)):
             parts = np.arange(done, done + block.size) // self._each
-            yield self._of(block.reshape(-1), parts)
+            yield self._physical(block.reshape(-1), parts)
             done += block.size
 
-    def _of(self, block: Values, parts: Values) -> Values:
-        """Return the physical values of a block; `parts` has the part of each element."""
+    def _physical(self, block: Values, parts: Values) -> Values:
+        """Return the physical values of a block; `parts` has the index of the part of each."""
         slopes, intercepts = self._factors[:, 0], self._factors[:, 1]
         values: Values = block.astype(np.float64) * slopes[parts] + intercepts[parts]
         return values
@@ -123,7 +123,8 @@ class _Parts:
             if isinstance(chosen, range):
                 indices = np.arange(chosen.start, chosen.stop, chosen.step)
             numbers = np.add.outer(numbers, indices * prod(self.shape[axis + 1 :]))
-        return self._of(np.asarray(region_of(self._array, key)), numbers // max(1, self._each))
+        parts = numbers // max(1, self._each)
+        return self._physical(np.asarray(region_of(self._array, key)), parts)
 
 
 class _Physical:

@@ -96,10 +96,10 @@ def check_target(path: str, *, overwrite: bool) -> None:
 
     With `overwrite` a bundle may be replaced, if every file in it is part of the bundle.
     """
-    check_folder(path, overwrite=overwrite, strangers=_strangers, what="a bundle")
+    check_folder(path, overwrite=overwrite, strangers=_first_stranger, what="a bundle")
 
 
-def _strangers(folder: str) -> str | None:
+def _first_stranger(folder: str) -> str | None:
     """Return the path of a file or folder in a folder that is not part of its bundle, or None."""
     if not is_bundle(folder):
         return next(iter(os.listdir(folder)))
@@ -131,7 +131,7 @@ class FolderTarget(Folder):
 
     def strangers(self, folder: str) -> str | None:
         """Return the path of an entry of the folder that is not part of the bundle, or None."""
-        return _strangers(folder)
+        return _first_stranger(folder)
 
 
 def target(path: str, **named: Any) -> FolderTarget:

@@ -55,8 +55,8 @@ def read(
 ) -> Bundle:  # fmt: skip
     """Return the bundle whose members `find` gives; `path` is for messages.
 
-    `check` compares the checksum of a member that is not read as an extent; `remedy` is added to
-    that for an archive without a manifest. Raises `Unsupported` without a manifest, and what
+    `check` compares the checksum of a member that is not read as an extent. Raises `Unsupported`
+    without a manifest, with a remedy to which `remedy` is added, and what
     `raconvert.bundle.manifest.load` raises; an array that alone cannot be read is
     `Array.unreadable`.
     """

@@ -144,7 +144,7 @@ def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Pla
         more: list[Put] = []
         for array, file in zip(bundle.arrays, added.files, strict=True):
             gone = added.gone.get(array.name, ())
-            puts.update(dict.fromkeys(above + name for name in gone))
+            puts.update(dict.fromkeys(above + name for name in gone))  # None: left out
             if gone:
                 puts[above + gone[0]] = put(array, file)
             else:

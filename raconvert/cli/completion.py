@@ -213,7 +213,7 @@ def _files(word: str) -> list[str]:
 
 
 def full_parser(file: Any = None) -> argparse.ArgumentParser:
-    """Return the parser of all verbs, operands included, with what completes their values."""
+    """Return the parser of all verbs, operands included; `file` completes the names of files."""
     parser = argparse.ArgumentParser(prog="raconvert", allow_abbrev=False)
     parser.add_argument("-V", "--version", action="version", version="", help="print the version")
     verbs = parser.add_subparsers()

@@ -333,7 +333,10 @@ class Summary:
 
 
 def _shapes(text: str, shapes: list[tuple[int, ...]]) -> str:
-    """Describe the shapes of the files of one kind: a single shape, or their range."""
+    """Describe the shapes of the files of one kind: a single shape, or their range.
+
+    Without `text`, the name of a type, files are containers: a shape is their number of arrays.
+    """
     low, high = min(shapes), max(shapes)
     if not text:
         few, most = low[0], high[0]

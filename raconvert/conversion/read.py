@@ -298,14 +298,15 @@ def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str
 
 
 def _detect_at_url(source: Source, name: str | None) -> tuple[Row, str]:
-    """Return the same as `_detect`, for a URL; folders are recognised by suffix or files."""
+    """Return the format of a URL and the reason; folders are recognised by suffix or files."""
     from raconvert.conversion.inputs import row_of_url
     from raconvert.files.remote.listing import is_missing
 
     if registry.names_folder(source.path) and name is None:
         return registry.target_row(source.path), "suffix of a URL"
     try:
-        _ = source.head if name is None else b""
+        if name is None:
+            _ = source.head  # raises if nothing is at the URL
     except ReadFailed as error:
         row = row_of_url(source.path) if is_missing(error) else None
         if row is None:

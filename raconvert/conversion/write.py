@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 def write_bundle(run: Conversion, bundle: Bundle, before: Callable[[], object] = bool) -> Report:
     """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report.
 
-    `before` is called before the finished file is renamed. Arrays that cannot be read are refused
-    by name, or left out if that is allowed.
+    `before` is called before the finished file is renamed; `bool` does nothing. Arrays that cannot
+    be read are refused by name, or left out if that is allowed.
     """
     return _of_readable(run, bundle, lambda whole, lost: _convert(run, whole, lost, before))
 
@@ -431,7 +431,7 @@ def progress_of(
 def _private_place() -> Iterator[str]:
     """Yield the path of a file for the standard output, in a private folder.
 
-    Nobody else can put a link, or another file, into a folder of which only the owner has access.
+    Nobody else can put a link, or another file, into a folder that only its owner can open.
     """
     from shutil import rmtree
     from tempfile import mkdtemp

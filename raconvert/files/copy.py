@@ -251,7 +251,7 @@ class _Copy:
         return at_offsets and not ordered and _in_memory(self._file) and processors() > 1
 
     def _cut(self, border: int) -> int:
-        """Round an offset in the file down to a whole number; return it relative to the extent."""
+        """Return the offset in the extent of the number that has the byte `border` of the file."""
         offset = border - self._begin
         return offset - offset % self._extent.swap
 

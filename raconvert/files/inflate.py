@@ -169,7 +169,8 @@ def decompressed(
             yield from _array_bytes(memoryview(chunk)[skip:], chunks, part, notes)
             return
         skip -= len(chunk)
-    raise too_short(part.nbytes + part.skip, part.skip - skip)
+    decoded = part.skip - skip
+    raise too_short(part.nbytes + part.skip, decoded)
 
 
 def _array_bytes(

@@ -213,7 +213,7 @@ def _same_meta(a: Any, b: Any) -> bool:
 
 
 def _settled(value: Any) -> Any:
-    """Return a value of metadata as Python's own type: numpy's have one, and tuples are lists."""
+    """Return a value of metadata in Python's own types, tuples as lists, bytearrays as bytes."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, tuple):

@@ -241,8 +241,9 @@ def _against_bundle(
         result.add(*_judge_pair(x, y, rule, changes))
     for name in only_file:
         result.add("missing", f"{source.path}#{name}")
-    for name in () if chosen else only_source:
-        result.add("extra", f"{source.path}#{name}")
+    if not chosen:
+        for name in only_source:
+            result.add("extra", f"{source.path}#{name}")
 
 
 # In the reason of a fit that concerns other programs only: raconvert reads the same metadata back.

@@ -26,7 +26,7 @@ _LINE = re.compile(
 )
 _IS_WORD = re.compile(_WORD).fullmatch
 _NUMBERS = {int: re.compile(_WHOLE).fullmatch, float: re.compile(_FLOAT).fullmatch}
-_NAMED = {list: "[]", tuple: "[]", dict: "{}", type(None): "null", bool: ""}
+_NAMED = {list: "[]", tuple: "[]", dict: "{}", type(None): "null"}
 _IS_QUOTABLE = re.compile("[!-&(-~]{0,99}").fullmatch  # longer lines with spaces would be folded
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _ODD_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # in any case
@@ -105,7 +105,9 @@ def _scalar_of(value: Any) -> str:
         if _NUMBERS[kind](text):
             return text
     elif kind in _NAMED:
-        return _NAMED[kind] if kind is not bool else repr(value).lower()
+        return _NAMED[kind]
+    elif kind is bool:
+        return "true" if value else "false"
     raise _NotPlainError
 
 

@@ -70,7 +70,7 @@ def converted(source: str, target: str, folder: str, settings: Settings) -> tupl
     """
     row = registry.target_row(target, settings.to)
     report = Report([source])
-    kept = _kept(source, (target, folder), settings)
+    kept = _not_replaced(source, (target, folder), settings)
     if kept:
         report.skipped.append(kept)
         return report, kept[0]
@@ -88,7 +88,9 @@ def converted(source: str, target: str, folder: str, settings: Settings) -> tupl
         return report, target
 
 
-def _kept(source: str, targets: tuple[str, str], settings: Settings) -> tuple[str, str] | None:
+def _not_replaced(
+    source: str, targets: tuple[str, str], settings: Settings
+) -> tuple[str, str] | None:
     """The first existing path that may not be replaced, and the reason; None if there is none."""
     for path in filter(os.path.lexists, targets):
         if settings.skip_existing:
@@ -119,7 +121,7 @@ def labelled(sources: list[str], folder: str, settings: Settings) -> Report:
     report = Report(few(sources))
     report.source_count = len(sources)
     latest = max(sources, key=last_change) if settings.update else sources[0]
-    kept = _kept(latest, (folder, folder), settings)
+    kept = _not_replaced(latest, (folder, folder), settings)
     if kept:
         report.skipped.append(kept)
         return report

@@ -186,12 +186,13 @@ class DecodedBlocks:
         if value > self._limit:
             signed = self._kind == "int"
             bounds = (~(self._limit >> 1), self._limit >> 1) if signed else (0, self._limit)
+            number = value >> 1 ^ -(value & 1) if signed else value  # signed ones are in zigzag
             raise Corrupt(
                 f"a LEB128 value does not fit its element type, {self._type_name()}",
                 path=self._path,
                 where=where,
                 expected=f"{bounds[0]} to {bounds[1]}",
-                got=value >> 1 ^ -(value & 1) if signed else value,
+                got=number,
                 remedy="the data is damaged, or the header names the wrong element type",
             )
 
@@ -233,7 +234,7 @@ def _join(
     """Return the values of all groups as unsigned words, and True if every group is sound."""
     more = ends - starts  # bytes after the first
     longest = int(more.max()) + 1
-    width = 2 if longest <= 2 else 4 if longest <= 4 else 8
+    width = next((width for width in (2, 4) if longest <= width), 8)
     word = np.dtype(f"<u{width}")
     total = int(ends[-1]) + 1
     # copying a word from every byte on, then taking, is 3 times as fast as gathering unaligned

@@ -55,8 +55,8 @@ def views_below(folder: str, *, recursive: bool) -> Iterator[str]:
             if not name.endswith(".json") or proof_beside(path) is None:
                 continue
             view = path.removesuffix(PROOF_SUFFIX)
-            beside = view != path and os.path.lexists(view) and proof_beside(view) == path
-            yield view if beside else path
+            has_view = view != path and os.path.lexists(view) and proof_beside(view) == path
+            yield view if has_view else path
         if not recursive:
             return
 
@@ -104,13 +104,13 @@ def _own_problem(view: View) -> str:
         return error.what
     if not same:
         return "it was edited"
-    for file in _data(view) if view.proof.kind == "envi" else ():
+    for file in _data_files(view) if view.proof.kind == "envi" else ():
         if problem := problem_of_link(view.path, file.path):
             return problem
     return ""
 
 
-def _data(view: View) -> list[File]:
+def _data_files(view: View) -> list[File]:
     """Return the files in which the arrays of a view lie."""
     return [view.proof.files[number] for array in view.proof.arrays for number in array["files"]]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def check_headers_tell(plugin: ModuleType) -> None:
-    """`Plan.header` and `Plan.whole` make what `Plan.write` writes; `Bundle.alike` is always true.
+    """`Plan.header` and `Plan.whole` make what `Plan.write` writes; `Bundle.alike` decodes right.
 
     Raises `AssertionError` that lists what is wrong.
     """

@@ -144,6 +144,7 @@ def _read_parts(
         stride * (part if isinstance(part, int) else part.start)
         for part, stride in zip(parts, strides, strict=True)
     )
+    # Bytes between the elements at two neighbouring indices of a part
     apart = tuple(
         0 if isinstance(part, int) else stride * part.step
         for part, stride in zip(parts, strides, strict=True)

@@ -98,7 +98,7 @@ def _logical(array: Array, axis: int) -> int:
 
 
 def _lines(a: Array, b: Array, center: list[int] | None) -> Seen:
-    """The lines of two arrays of one axis; of too long ones, the part around an index."""
+    """The lines of two arrays of one axis; if they are too long, the part around an index."""
     axis = next(number for number, length in enumerate(a.shape) if length > 1)
     length = a.shape[axis]
     start, stop = 0, length

@@ -127,9 +127,9 @@ def _frames_within(screen: Screen, layout: Layout, array: Array) -> int:
     """The number of planes in a row: fewer in a window in which they would be very small."""
     if not screen.rows or layout.rows < 0:
         return FRAMES if screen.columns >= _WIDE else 3
-    lengths = sorted((layout.rows, layout.columns), reverse=array.index_order == "F")
-    down, right = (array.dims[::-1][axis] for axis in lengths)
-    half = max(_LEAST_ROWS, screen.rows - _BESIDE)  # pixels, of two in each line
+    axes = sorted((layout.rows, layout.columns), reverse=array.index_order == "F")
+    down, right = (array.dims[::-1][axis] for axis in axes)
+    half = max(_LEAST_ROWS, screen.rows - _BESIDE)  # of the pixels down: a line shows two of them
     for count in (FRAMES, 3):
         cells = (screen.columns - 2 * count) // count
         if min(down, cells * down // right) >= half:

@@ -243,14 +243,14 @@ def _chunked(body: bytes) -> tuple[int, int] | None:
 
 
 @cache
-def _of_chunks(rank: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
+def _types_of_chunks(rank: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """The types of a key and of an entry of a node of chunks, cached by rank."""
     key = [("nbytes", "<u4"), ("mask", "<u4"), ("place", "<u8", (rank,))]
     return np.dtype(key), np.dtype([*key, ("child", "<u8")])
 
 
 def _check_chunks(file: File, address: int, rank: int, *, resizable: bool) -> int:
-    nodes = list(_nodes(file, address, CHUNKS, *_of_chunks(rank)))
+    nodes = list(_nodes(file, address, CHUNKS, *_types_of_chunks(rank)))
     leaves = [node.entries for node in nodes if not node.level]
     chunks = np.concatenate(leaves) if leaves else nodes[0].entries[:0]
     for node in nodes:
@@ -308,6 +308,7 @@ def check_links(file: File, address: int) -> None:
 
 
 def _check_links(file: File, address: int, heap: int) -> None:
+    """Compare the nodes of a group, and the symbols in them, with the names in its heap."""
     nodes = list(_nodes(file, address, GROUP, _NAME, _NAMED))
     names, targets = list[int](), list[int]()
     ends: list[tuple[Node, int]] = []  # last keys of nodes, to be compared with the names
@@ -438,10 +439,9 @@ def _nodes(
         head = file.source.read_at(file.userblock + node, _OLD_NODE.size)
         if len(head) < _OLD_NODE.size:
             raise _damaged(file, node, "lies outside the file")
-        mark, own_kind, at, count, _, _ = _OLD_NODE.unpack(head)
-        if (mark, own_kind) != (b"TREE", kind) or at not in (
-            [level] if level is not None else LEVELS
-        ):
+        mark, own_kind, own_level, count, _, _ = _OLD_NODE.unpack(head)
+        levels = LEVELS if level is None else [level]
+        if (mark, own_kind) != (b"TREE", kind) or own_level not in levels:
             raise _damaged(file, node, "is of another kind, or another level, than it must be")
         nbytes = count * step + key.itemsize
         left -= _OLD_NODE.size + nbytes
@@ -453,12 +453,13 @@ def _nodes(
         entries = np.frombuffer(raw, entry, count)
         last = raw[nbytes - key.itemsize : nbytes]
         above = np.frombuffer(end, key)[0] if end else None
-        yield Node(node, at, entries, np.frombuffer(last, key)[0], above, _OLD_NODE.size + nbytes)
-        if at:
+        last_key, size = np.frombuffer(last, key)[0], _OLD_NODE.size + nbytes
+        yield Node(node, own_level, entries, last_key, above, size)
+        if own_level:
             starts = range(step, count * step, step)
             ends = [raw[start : start + key.itemsize] for start in starts]
             below = zip(entries["child"].tolist(), [*ends, end and last], strict=False)
-            todo += [(child, at - 1, key_after) for child, key_after in below][::-1]
+            todo += [(child, own_level - 1, key_after) for child, key_after in below][::-1]
 
 
 def _hidden(file: File, what: str, node: Node) -> Corrupt:

@@ -410,6 +410,7 @@ def _heap_objects(file: File, address: int) -> Iterator[tuple[int, memoryview]]:
 
 
 def _check_heap(file: File, address: int) -> None:
+    """Walk over all objects of a global heap, which checks them."""
     for _ in _heap_objects(file, address):
         pass
 
@@ -488,14 +489,14 @@ def _check_mappings(file: File, address: int, index: int) -> None:
         return
     raw = bytes(dict(_heap_objects(file, address)).get(index, b""))
     try:
-        (0, 1).index(int.from_bytes(raw[:1], "little"))  # ValueError for another version
+        version = (0, 1).index(int.from_bytes(raw[:1], "little"))  # ValueError for others
         entries = int.from_bytes(raw[1:9], "little")
         at = 9
         # Numbers of the entries with names of their own.
         named: tuple[set[int], set[int]] = set(), set()
         for number in range(entries):
             flags = 0
-            if raw[0]:
+            if version:
                 flags, at = raw[at], at + 1
             at = _after_names(raw, at, flags, number, named)
             for _ in ("source", "virtual"):

@@ -131,6 +131,7 @@ class _Walk:
         self.at, self.bits, self.width, self.number = 0, 8 * len(data), width, 0
         padded = np.frombuffer(data + bytes(4), np.uint8).astype(np.uint32)
         self._empty_runs = False
+        # For each byte, the 24 bits that begin with it
         words = padded[:-2] << 16 | padded[1:-1] << 8 | padded[2:]
         self._words = memoryview(words.tobytes()).cast("I")
 

@@ -63,11 +63,11 @@ class Grid:
         return -(-self.height // self.rows), -(-self.width // self.columns)
 
     def bytes_of(self, number: int) -> int:
-        """The decoded bytes of a strip or tile; the last strip is shorter."""
+        """The number of decoded bytes of a strip or tile; the last strip is shorter."""
         down, across = self.down_and_across()
-        left = self.height - number // across % down * self.rows
-        row = self.nbytes // self.rows
-        return row * (self.rows if self.tiled else min(self.rows, left))
+        first_row = number // across % down * self.rows
+        rows = self.rows if self.tiled else min(self.rows, self.height - first_row)
+        return self.nbytes // self.rows * rows
 
     def band(self, itemsize: int) -> tuple[int, int]:
         """The number of rows that are decoded at once, and their bytes."""

@@ -50,6 +50,7 @@ def array_of(stack: Stack, name: str, source: Source, file: Any, notes: list[str
     meta, grid, count = metadata_of_page(page), Grid(page), len(segments)
     size = grid.shape(grid.planar)
     start, step = segments[0][0][0], page.nbytes
+    # The pages are an extent if nothing is to decode and each lies right behind the one before.
     verbatim = all(each.is_final for each in stack.pages)
     verbatim &= not any(0 in counts for _, counts, _ in segments)
     verbatim &= all(offsets[0] == start + n * step for n, (offsets, *_) in enumerate(segments))
@@ -70,7 +71,8 @@ def array_of(stack: Stack, name: str, source: Source, file: Any, notes: list[str
     words["storage"] = storage_of(page, len(segments))
     if verbatim and planes_first == grid.planar:
         dtype = page.dtype.newbyteorder(page.parent.byteorder)
-        swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
+        number_bytes = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+        swap = number_bytes if dtype.byteorder == ">" else 1
         extent = source.extent(start, count * step, swap)
         return Array(element_of(dtype), shape[::-1], extent=extent, **words)
     notes += _notes(page, segments)

@@ -30,7 +30,7 @@ MAX_SAMPLES = 4  # a last axis that is longer is never taken for the samples
 def written_fields(array: Array) -> tuple[set[str], list[str]]:
     """The fields of metadata that are written, and the facts of axes and space that OME lacks.
 
-    "axes" and "space" are among the fields if a description or OME tells them.
+    "axes" and "space" are among the fields if the description, by tifffile or OME, has them.
     """
     kept = {"description", "series", "icc", "xmp", "orientation", "software"}
     kept |= {"resolution"} if _resolution(array) else set()

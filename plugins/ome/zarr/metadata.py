@@ -290,7 +290,8 @@ def multiscales(
     recorded = dict(recorded) if isinstance(recorded, dict) else {}
     axes = []
     for letter, sampling in zip(letters, samplings, strict=True):
-        axis = {"name": letter, "type": {"list": "channel"}.get(KINDS[letter], KINDS[letter])}
+        kind = "channel" if KINDS[letter] == "list" else KINDS[letter]
+        axis = {"name": letter, "type": kind}
         if sampling.units and letter != "c":
             axis["unit"] = _WORDS.get(sampling.units, sampling.units)
         axes.append(axis)

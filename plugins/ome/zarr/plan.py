@@ -95,6 +95,7 @@ def _name_fits(bundle: Bundle, images: list[Image]) -> list[Fit]:
             continue
         if counts[image.group] > 1:
             fits.append(refused(name, "names", "the name is used twice"))
+        # The first image of the bundle among those whose group is around this one
         above = ("/".join(name.split("/")[:n]) for n in range(1, name.count("/") + 1))
         outer = min((group for group in above if group in order), key=order.__getitem__, default="")
         if outer and name[len(outer) + 1 :].split("/")[0].isdecimal():

@@ -130,21 +130,18 @@ class _Images:
         except RaconvertError as error:
             error.path = error.path or path
             return self._unreadable(group, group or self._stem(), error)
-        levels = [self.arrays.get(f"{group}/{path}" if group else path) for path in image.paths]
+        prefix = f"{group}/" if group else ""
+        levels = [self.arrays.get(prefix + level_path) for level_path in image.paths]
         self.taken |= {level.name for level in levels if level is not None}
         name = group or image.name or self._stem()
         if name in self.arrays and name not in self.taken:
             name = self._stem()
         first = levels[0]
-        problem: RaconvertError | None = None
         if first is None:
-            problem = Corrupt(
-                f"has no array '{image.paths[0]}', the first level of the image", path=path
-            )
-        elif first.problem is not None:
-            problem = first.problem
-        if first is None or problem is not None:
-            return self._unreadable(group, name, problem or Corrupt("is missing", path=path))
+            what = f"has no array '{image.paths[0]}', the first level of the image"
+            return self._unreadable(group, name, Corrupt(what, path=path))
+        if first.problem is not None:
+            return self._unreadable(group, name, first.problem)
         try:
             return self._levels(image, name, levels, attributes, path)
         except RaconvertError as error:

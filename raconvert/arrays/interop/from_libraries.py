@@ -451,6 +451,7 @@ def _series(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
 
 
 def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
+    """Return the columns of a DataFrame as arrays; levels of its index become their axes."""
     _refuse_levels(values.columns, values)
     known = values.attrs.get(KEEPS)
     if values.index.nlevels > 1 or (known and known["dims"] == list(values.index.names)):

@@ -192,7 +192,7 @@ def _entries(url: str, listing: dict[str, Any]) -> list[Entry]:
 
 
 def below(folder: str, url: str) -> str:
-    """Return the path of a file relative to a folder, as it may be below a local folder.
+    """Return the path of a file relative to a folder, checked to be safe below a local folder.
 
     Raises `Unsafe` for a path that would lead elsewhere: stores take any text for a name.
     """

@@ -46,10 +46,10 @@ class Facts(Record):
 
     @property
     def mark(self) -> int:
-        """The time of change in whole seconds, as nanoseconds, and below them a digest of version.
+        """The nanoseconds of the last change, in whole seconds, plus a digest of the version.
 
         Stores tell whole seconds, in which a file may be replaced by one of the same size. The
-        digest is never 0, so that a mark differs from a time without a version.
+        digest is below a second and never 0, so that a mark differs from a time without a version.
         """
         digest = blake2b(self.version.encode(), digest_size=7).digest()
         return self.time // SECOND * SECOND + (int.from_bytes(digest) % SECOND or 1)

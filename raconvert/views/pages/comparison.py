@@ -276,10 +276,10 @@ def _where(array: Array, where: Where) -> Iterator[str]:
     if where.low is None or where.high is None or not array.ndim:
         return
     axes = array.axes if array.described else ()
-    ends = [
-        " to ".join(filter(None, dict.fromkeys(_coordinate(array, axis, at) for at in (low, high))))
-        for axis, (low, high) in enumerate(zip(where.low, where.high, strict=True))
-    ]
+    ends = []
+    for axis, bounds in enumerate(zip(where.low, where.high, strict=True)):
+        coordinates = dict.fromkeys(_coordinate(array, axis, at) for at in bounds)
+        ends.append(" to ".join(filter(None, coordinates)))
     rows = []
     for number, (low, high) in enumerate(zip(where.low, where.high, strict=True)):
         name = (axes[number].name or "") if len(axes) == array.ndim else ""

@@ -55,7 +55,7 @@ def _body_of(survey: Survey) -> Iterator[str]:
 def facts_of(survey: Survey) -> list[str]:
     """The facts about a folder in a few words each."""
     folders = len(survey.listing.groups)
-    facts = [counted(survey.files, "file").replace(str(survey.files), f"{survey.files:,}")]
+    facts = [f"{survey.files:,} file{'s' * (survey.files != 1)}"]
     facts += [f"in {counted(folders, 'folder')}"] if folders > 1 else []
     facts.append(size(survey.stored))
     if survey.kinds:

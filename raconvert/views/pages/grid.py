@@ -125,7 +125,7 @@ class Grid:
     def _inside(self, groups: Groups, above: str, *, fold: bool) -> Iterator[str]:
         """Yield the groups of one level, in the order of the file; of many, the first is open."""
         for number, (name, (arrays, inner)) in enumerate(groups.items()):
-            group = f"{above}/{name}" if above and name else above or name
+            group = "/".join(filter(None, (above, name)))
             tiles = "".join(self._tile(array, group) for array in arrays)
             listed = f'<ul class="tiles">\n{tiles}</ul>\n' if tiles else ""
             parts = "".join(self._inside(inner, group, fold=fold)) if inner else ""

@@ -69,9 +69,12 @@ STYLE = _style()
 
 def cell_of(shown: Any) -> str:
     """The HTML of an array, a bundle or a report. Raises nothing for what cannot be read."""
-    parts = _array(shown) if isinstance(shown, Array) else _report(shown)
-    if isinstance(shown, Bundle):
+    if isinstance(shown, Array):
+        parts = _array(shown)
+    elif isinstance(shown, Bundle):
         parts = _bundle(shown)
+    else:
+        parts = _report(shown)
     return f'<div class="raconvert">{STYLE}\n{"".join(parts)}</div>'
 
 
