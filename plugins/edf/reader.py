@@ -219,9 +219,9 @@ def _array(
         shape = (len(signals), *shape)
     kind = element("int", 2 if header.width == 2 else 4)
     fields: dict[str, Any] = {"name": name, "meta": meta, "index_order": "C"}
-    is_plain = header.width == 2 and len(signals) == 1
+    is_mapped = header.width == 2 and len(signals) == 1
     is_contiguous = samples * header.width == header.record_bytes or header.records == 1
-    if is_plain and is_contiguous:
+    if is_mapped and is_contiguous:
         nbytes = header.records * samples * header.width
         fields["extent"] = source.extent(header.begin + signals[0].offset, nbytes)
     else:

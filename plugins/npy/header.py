@@ -273,7 +273,7 @@ def _element(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[i
 
 
 def _element_by_numpy(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[int, ...]]:
-    """Return what `_element` returns, by NumPy's own parser.
+    """Return the element type and the shape of subarrays, by NumPy's own parser.
 
     Objects and long doubles are refused before.
     """
