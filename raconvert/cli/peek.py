@@ -134,14 +134,12 @@ def _look(path: str, args: Any, screen: Screen, console: Console, lines: list[st
             return
         name = f"{console.bold(one_line(array.name))}   " if row.many else ""
         head.append(f"  {name}{array_text(describe_array(array, bundle))}")
-        named = "" if row.many and len(bundle.arrays) != 1 else names_text(array)
-        steps = "; ".join(filter(None, (named, steps_text(array))))
-        about = (
-            (array.meta.description or "")[:_MOST_ABOUT],
-            steps,
-            labels_text(array),
-            values_text(array),
-        )
+        about = [values_text(array)]
+        if array.described:
+            named = "" if row.many and len(bundle.arrays) != 1 else names_text(array)
+            steps = "; ".join(filter(None, (named, steps_text(array))))
+            description = (array.meta.description or "")[:_MOST_ABOUT]
+            about = [description, steps, labels_text(array), *about]
         head += [f"  {one_line(text)}" for text in about if text]
         with naming(path):
             labels = labels_beside(bundle, array)

@@ -261,9 +261,11 @@ def read_back(run: Conversion, target: Target) -> None:
     with _read_written(run, source, in_opts) as written:
         if run.container is not None:
             run.container.compare(run, written)
-        masks = masks_of(run.bundle.arrays)
-        parts = [*zip(run.origins, run.bundle.arrays, names, strict=True)]
-        parts = [part for part in parts if not _is_left_out(part, masks, written)]
+        arrays = run.bundle.arrays
+        parts = [*zip(run.origins, arrays, names, strict=True)]
+        masks = masks_of(arrays) if len(arrays) > 1 else {}
+        if masks:
+            parts = [part for part in parts if not _is_left_out(part, masks, written)]
         for number, (origin, array, name) in enumerate(parts):
             back = written.get(name) if row.many else written.arrays[number]
             whole = run.container is None

@@ -154,7 +154,9 @@ def open_found(
     try:
         if settings.meta != "ignore" and _has_sidecar(bundle, source, row):
             apply_sidecar(bundle, source, row)
-        _check(bundle, source, plugin, settings)
+        bundle.check_names(source)
+        if settings.verify and not settings.allows("arrays"):  # which leaves out damaged ones
+            _check_sums(source, plugin)
         if settings.index_order:
             bundle.arrays = [_indexed(array, settings.index_order) for array in bundle.arrays]
         opened.bare = _bare(bundle.arrays, row)
@@ -164,29 +166,38 @@ def open_found(
         name = name if part is None else part[0] or None
         patterns = [name] if name is not None else settings.arrays
         if patterns:
-            names, arrays = set(bundle.names), bundle.arrays
-            bundle.arrays = select(bundle, patterns, literal=name is not None)
-            opened.left_behind = _left_behind(bundle.arrays, names)
-            _keep_of_chosen(bundle)
-            from raconvert.arrays.interop.conventions import left_out, take_calendars
-
-            take_calendars(bundle.arrays, arrays, source.limits)
-            bundle.notes.extend(left_out(bundle.arrays, names))
+            _choose(opened, patterns, source, literal=name is not None)
         _take_scales(bundle, settings)
-        if part is not None:
-            from raconvert.arrays.slicing import part_of
-
-            bundle.arrays = [part_of(array, part[1]) for array in bundle.arrays]
+        bundle.arrays = bundle.arrays if part is None else _parts_of(bundle.arrays, part[1])
     except BaseException:
         bundle.close()
         raise
     return opened
 
 
-def _check(bundle: Bundle, source: Source, plugin: Plugin, settings: Settings) -> None:
-    """Refuse names that no array may have, and with ``--verify`` sums that do not fit the bytes."""
-    bundle.check_names(source)
-    if settings.verify and plugin.check is not None:
+def _choose(opened: Opened, patterns: Sequence[str], source: Source, *, literal: bool) -> None:
+    """Keep the arrays of an open source that patterns name, and note what they leave behind."""
+    from raconvert.arrays.interop.conventions import left_out, take_calendars
+
+    bundle = opened.bundle
+    names, arrays = set(bundle.names), bundle.arrays
+    bundle.arrays = select(bundle, patterns, literal=literal)
+    opened.left_behind = _left_behind(bundle.arrays, names)
+    _keep_of_chosen(bundle)
+    take_calendars(bundle.arrays, arrays, source.limits)
+    bundle.notes.extend(left_out(bundle.arrays, names))
+
+
+def _parts_of(arrays: Sequence[Array], key: str) -> list[Array]:
+    """Return the part of each array at a key as text."""
+    from raconvert.arrays.slicing import part_of
+
+    return [part_of(array, key) for array in arrays]
+
+
+def _check_sums(source: Source, plugin: Plugin) -> None:
+    """Compare the sums in a file with its bytes, if the format has them. Raises `Corrupt`."""
+    if plugin.check is not None:
         plugin.check(source)
 
 
