@@ -43,7 +43,7 @@ LARGE = 3 << 18  # elements: several blocks, and work for several threads
 TEXTS = {
     "compress": ("gzip:6", "zstd", "blosc:lz4:5"), "chunks": ("2,2",), "shards": ("4,4",),
     "levels": ("2",), "delimiter": (";",), "wide": ("",), "quality": ("60",), "level": ("0", "9"),
-    "samples": ("2",), "unlimited": ("x",),
+    "samples": ("2",), "unlimited": ("x",), "duration": ("70",),
 }  # fmt: skip
 # What is written with options, too; the large array with those of compression only
 WITH_OPTIONS = ("grey", "volume", "labelled", "numbers", "mixed")
