@@ -38,7 +38,7 @@ keywords (HIERARCH for long ones). DATASUM and CHECKSUM are written, unless ``ch
 array is added to a file (``-o FILE#NAME``) by copying all its other HDUs byte for byte.
 
 Checked: DATASUM and CHECKSUM of every HDU, by ``raconvert verify`` and by a conversion with
-``--verify``; any other reads only what is asked for.
+``--verify``, unless ``--allow arrays`` is given; any other reads only what is asked for.
 
 Refused: an HDU that cannot be read is named, and the others are read: compressed tables, tables
 with cells of variable length of bits, missing numbers, or missing logical values (``logical=text``
